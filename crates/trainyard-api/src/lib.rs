@@ -1,0 +1,29 @@
+//! The job kinds Trainyard runs: their types, names and labels, defaults, validation rules and CRDs.
+//!
+//! Owns everything that can be said about a job without looking at a cluster. It must not know
+//! clients, clocks, files or an async runtime; text comes in and goes out as JSON values.
+
+#[doc(hidden)]
+pub mod cases;
+pub mod crd;
+pub mod meta;
+pub mod names;
+pub mod replica;
+pub mod spec;
+pub mod status;
+pub mod tfjob;
+pub mod time;
+pub mod validate;
+
+pub use crd::tfjob_crd;
+pub use meta::{Meta, OwnerRef};
+pub use replica::{ReplicaId, ReplicaType};
+pub use spec::{
+    CleanPodPolicy, ReplicaSpec, RestartPolicy, RestartScope, RunPolicy, SpecError, SuccessPolicy,
+    TensorBoard, TfJobSpec,
+};
+pub use status::{
+    Condition, ConditionType, Failure, FailureKind, JobStatus, ReplicaRecord, ReplicaStatus,
+};
+pub use tfjob::TfJob;
+pub use validate::{Violation, validate};

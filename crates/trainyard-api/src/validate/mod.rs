@@ -1,0 +1,170 @@
+//! Whether a TFJob is valid, by the definition's own schema and rules.
+//!
+//! What the API server of a cluster answers, this answers as well, without one: both read the same
+//! [`crate::crd`]. Owns the entry point and the order of checks; must not hold a rule of its own.
+//! One thing differs on purpose: an update is checked whole, while the API server lets a fault
+//! pass that was there before.
+
+mod cel;
+mod keywords;
+
+use std::{fmt, sync::LazyLock};
+
+use serde_json::{Value, json};
+
+use self::{cel::RuleNode, keywords::Node};
+use crate::{crd, names};
+
+/// One reason why an object is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The field, as `spec.tfReplicaSpecs[Worker].replicas`.
+    pub path: String,
+    /// What is wrong and what is allowed.
+    pub message: String,
+}
+
+impl Violation {
+    fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)
+    }
+}
+
+impl std::error::Error for Violation {}
+
+static COMPLETE: LazyLock<Option<Node>> = LazyLock::new(|| compiled(names::VERSION));
+static OPEN: LazyLock<Option<Node>> = LazyLock::new(|| compiled(names::LEGACY_VERSIONS[0]));
+
+/// The rules stand at the same places in every version, and the open schema declares exactly what
+/// they look at: walking it keeps the rest of a pod template out of the evaluation.
+static RULES: LazyLock<Option<RuleNode>> = LazyLock::new(|| {
+    let mut schema = crd::tfjob_schema(names::LEGACY_VERSIONS[0])?;
+    // No rule looks at what the operator writes.
+    schema["properties"].as_object_mut()?.remove("status");
+    Some(RuleNode::compile(&schema))
+});
+
+fn compiled(version: &str) -> Option<Node> {
+    crd::tfjob_schema(version).map(|schema| Node::compile(&schema))
+}
+
+/// Checks a TFJob of any served version; `old` is what it replaces, if it replaces something.
+pub fn validate(object: &Value, old: Option<&Value>) -> Result<(), Vec<Violation>> {
+    let violations = match schema_of(object) {
+        Ok(schema) => check(schema, object, old),
+        Err(violation) => vec![violation],
+    };
+    if violations.is_empty() {
+        Ok(())
+    } else {
+        Err(violations)
+    }
+}
+
+fn schema_of(object: &Value) -> Result<&'static Node, Violation> {
+    let kind = object
+        .get("kind")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if kind != names::KIND {
+        return Err(Violation::new(
+            "kind",
+            format!("{kind:?} is not supported; use TFJob"),
+        ));
+    }
+    let api_version = object
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let version = api_version
+        .strip_prefix(names::GROUP)
+        .and_then(|rest| rest.strip_prefix('/'))
+        .unwrap_or_default();
+    let schema = if version == names::VERSION {
+        COMPLETE.as_ref()
+    } else if names::LEGACY_VERSIONS.contains(&version) {
+        OPEN.as_ref()
+    } else {
+        None
+    };
+    schema.ok_or_else(|| {
+        Violation::new(
+            "apiVersion",
+            format!(
+                "{api_version:?} is not served; use {} or one of the older versions {}",
+                names::API_VERSION,
+                names::LEGACY_VERSIONS.join(", ")
+            ),
+        )
+    })
+}
+
+fn check(schema: &Node, object: &Value, old: Option<&Value>) -> Vec<Violation> {
+    let mut object = object.clone();
+    let mut violations = Vec::new();
+    if let Err(violation) = settle_name(&mut object) {
+        violations.push(violation);
+    }
+    schema.settle(&mut object);
+    let blocking = schema.check(&object, &mut violations);
+    // As on the API server: rules rely on types and choices being right.
+    if blocking
+        || violations
+            .iter()
+            .any(|violation| violation.path == "metadata.name")
+    {
+        return violations;
+    }
+    let old = old.map(|old| {
+        let mut old = old.clone();
+        schema.settle(&mut old);
+        old
+    });
+    if let Some(rules) = RULES.as_ref() {
+        rules.check(&object, old.as_ref(), &mut violations);
+    }
+    violations
+}
+
+/// Gives the object the name that the API server would generate, as far as rules can tell.
+fn settle_name(object: &mut Value) -> Result<(), Violation> {
+    const RANDOM: &str = "xxxxx";
+    let metadata = &object["metadata"];
+    if !metadata.is_object() {
+        return Err(Violation::new(
+            "metadata.name",
+            "Required value: name or generateName",
+        ));
+    }
+    match (&metadata["name"], &metadata["generateName"]) {
+        (Value::String(name), _) if !name.is_empty() => Ok(()),
+        (Value::Null | Value::String(_), Value::String(prefix)) if !prefix.is_empty() => {
+            let kept: String = prefix
+                .chars()
+                .take(names::LABEL_MAX - RANDOM.len())
+                .collect();
+            object["metadata"]["name"] = json!(format!("{kept}{RANDOM}"));
+            Ok(())
+        }
+        (Value::Null | Value::String(_), _) => Err(Violation::new(
+            "metadata.name",
+            "Required value: name or generateName is required",
+        )),
+        (other, _) => Err(Violation::new(
+            "metadata.name",
+            format!("{other} must be a string"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,332 @@
+//! A pass over a job that has not ended.
+//!
+//! Success first, then suspension, then failures and limits; what remains is a job to be kept as
+//! it was asked for. Must not know how objects are built.
+
+use jiff::{SignedDuration, Timestamp};
+use trainyard_api::{ConditionType, Failure, FailureKind, JobStatus, RestartScope, TfJobSpec};
+
+use super::{
+    Observed, counts,
+    draft::Draft,
+    failure::sentence,
+    limits,
+    objects::Builder,
+    removal::{pod_removal, service_removal},
+    restart::{Judgement, Lost, due, judge},
+    roster::{Roster, Standing},
+    running::{first_waiting, runs, warnings},
+    success::{out_of_workers, succeeded},
+    suspend, tensorboard,
+};
+use crate::{
+    config::Config,
+    plan::{Event, Mark, Plan, Stage, Write},
+};
+
+/// Plans the pass.
+pub(super) fn plan(
+    seen: &Observed<'_>,
+    status: JobStatus,
+    spec: &TfJobSpec,
+    now: Timestamp,
+    config: &Config,
+) -> Plan {
+    let name = &seen.job.metadata.name;
+    let mut draft = Draft::new(seen, status, now, config);
+    let roster = Roster::new(name, spec, &draft.status, seen.pods, seen.services);
+    counts::update(&mut draft.status, name, spec, &roster);
+    if succeeded(spec, &roster) {
+        draft.succeed();
+        return draft.into_end(Some(spec));
+    }
+    if spec.run_policy.suspend {
+        return suspend::plan(draft);
+    }
+    suspend::resume(&mut draft);
+    if draft.status.start_time.is_none() {
+        draft.status.start_time = Some(draft.second());
+    }
+    let Draft { status, before, .. } = &mut draft;
+    let judgement = judge(spec, &roster, status, before, now, config);
+    tensorboard::judge(status, &roster, now, config);
+    if ends_by_failure(&mut draft, spec, &roster, &judgement)
+        || ends_by_time(&mut draft, spec, &roster)
+    {
+        return draft.into_end(Some(spec));
+    }
+    tell_restarts(&mut draft, &judgement.restarted);
+    let roster = Roster::new(name, spec, &draft.status, seen.pods, seen.services);
+    counts::update(&mut draft.status, name, spec, &roster);
+    if !draft.status.is(ConditionType::Running) && runs(spec, &roster) {
+        let message = format!("TFJob {name} is running.");
+        draft.set(ConditionType::Running, "TFJobRunning", message);
+        draft.status.running_time = draft.status.running_time.or(Some(draft.second()));
+        draft.marks.push(Mark::Running);
+    }
+    keep(draft, spec, &roster)
+}
+
+fn ends_by_failure(
+    draft: &mut Draft<'_>,
+    spec: &TfJobSpec,
+    roster: &Roster<'_>,
+    judgement: &Judgement,
+) -> bool {
+    let name = draft.meta().name.clone();
+    if let Some(first) = judgement.fatal.first() {
+        let kind = first.id.kind;
+        let number = judgement
+            .fatal
+            .iter()
+            .filter(|lost| lost.id.kind == kind)
+            .count();
+        let policy = spec
+            .replicas
+            .get(&kind)
+            .map(|replicas| replicas.restart_policy);
+        if policy == Some(trainyard_api::RestartPolicy::ExitCode) {
+            let message = format!(
+                "job {name:?} is failing because {:?} replica(s) failed.",
+                kind.as_str()
+            );
+            draft.events.push(Event::warning("TFJobFailed", message));
+        }
+        tell_exit(draft, first);
+        let message = format!(
+            "TFJob {} has failed because {number} {kind} replica(s) failed. {}",
+            draft.full_name(),
+            sentence(&first.failure)
+        );
+        draft.fail("TFJobFailed", message, first.failure.clone());
+        return true;
+    }
+    if let Some(failure) = &judgement.limit {
+        let message = format!(
+            "Job {name} has failed because it has reached the specified backoff limit. {}",
+            sentence(failure)
+        );
+        let failure = Failure {
+            kind: FailureKind::BackoffLimitExceeded,
+            ..failure.clone()
+        };
+        draft.fail("TFJobFailed", message, failure);
+        return true;
+    }
+    if out_of_workers(spec, roster) {
+        let failed = roster
+            .slots
+            .iter()
+            .filter(|s| matches!(s.standing, Standing::Failed(_)));
+        let message = format!(
+            "TFJob {} has failed because {} Worker replica(s) failed and none is left.",
+            draft.full_name(),
+            failed.count()
+        );
+        draft.fail("TFJobFailed", message, Failure::default());
+        return true;
+    }
+    false
+}
+
+fn ends_by_time(draft: &mut Draft<'_>, spec: &TfJobSpec, roster: &Roster<'_>) -> bool {
+    let name = draft.meta().name.clone();
+    let past = |limit: Option<Timestamp>| limit.is_some_and(|limit| draft.now >= limit);
+    if past(limits::deadline(&spec.run_policy, &draft.status)) {
+        let message =
+            format!("Job {name} has failed because it was active longer than specified deadline");
+        let failure = Failure {
+            kind: FailureKind::DeadlineExceeded,
+            ..Failure::default()
+        };
+        draft.fail("TFJobFailed", message, failure);
+        return true;
+    }
+    if past(limits::start_deadline(&spec.run_policy, &draft.status)) && !runs(spec, roster) {
+        let seconds = spec.run_policy.start_timeout_seconds.unwrap_or(0);
+        let (pod, why) = first_waiting(roster, &name).unwrap_or_default();
+        let message = format!(
+            "Job {name} has failed because not all its pods ran within {seconds} s: {pod} {why}"
+        );
+        let failure = Failure {
+            kind: FailureKind::StartTimeout,
+            pod,
+            message: why,
+            ..Failure::default()
+        };
+        draft.fail("TFJobFailed", message, failure);
+        return true;
+    }
+    false
+}
+
+fn tell_exit(draft: &mut Draft<'_>, lost: &Lost) {
+    if let Some(code) = lost.failure.exit_code {
+        let (namespace, pod) = (&draft.meta().namespace, &lost.failure.pod);
+        let message = format!("Pod: {namespace}.{pod} exited with code {code}");
+        draft.events.push(Event::normal("ExitedWithCode", message));
+    }
+}
+
+fn tell_restarts(draft: &mut Draft<'_>, restarted: &[Lost]) {
+    if draft.status.attempt == draft.before.attempt && restarted.is_empty() {
+        return;
+    }
+    let name = draft.meta().name.clone();
+    for lost in restarted {
+        tell_exit(draft, lost);
+    }
+    let message = match restarted.first() {
+        Some(first) => format!(
+            "job {name} is restarting because {} replica(s) failed. {}",
+            first.id.kind,
+            sentence(&first.failure)
+        ),
+        None => format!("job {name} is restarting because one of its pods disappeared."),
+    };
+    draft.set(
+        ConditionType::Restarting,
+        "TFJobRestarting",
+        message.clone(),
+    );
+    draft
+        .events
+        .push(Event::warning("TFJobRestarting", message));
+    draft.marks.push(Mark::Restarted);
+}
+
+/// Stages what keeps the job as it was asked for.
+fn keep(mut draft: Draft<'_>, spec: &TfJobSpec, roster: &Roster<'_>) -> Plan {
+    let mut plan = Plan {
+        notices: warnings(roster),
+        ..Plan::default()
+    };
+    let builder = Builder {
+        meta: draft.meta(),
+        spec,
+        config: draft.config,
+    };
+    let mut first = Stage {
+        writes: Vec::new(),
+        events: std::mem::take(&mut draft.events),
+    };
+    let urgent = draft.is_urgent();
+    if urgent || counts_are_due(&draft, &mut plan) {
+        first.writes.extend(draft.write());
+    }
+    let mut second = Stage::default();
+    let (services, pods) =
+        tensorboard::writes(&builder, roster, &draft.status, draft.now, &mut plan);
+    first.writes.extend(services);
+    second.writes.extend(pods);
+    for slot in &roster.slots {
+        if !roster.services.contains_key(&slot.id) {
+            first
+                .writes
+                .extend(builder.service(slot.id).map(Write::CreateService));
+        }
+    }
+    for service in &roster.surplus_services {
+        second.writes.extend(service_removal(service));
+    }
+    let leaving = roster.slots.iter().filter(|slot| {
+        matches!(
+            slot.standing,
+            Standing::Replaced | Standing::Stale | Standing::Leaving
+        )
+    });
+    for pod in roster
+        .surplus
+        .iter()
+        .copied()
+        .chain(leaving.filter_map(|slot| slot.pod))
+    {
+        second
+            .writes
+            .extend(pod_removal(pod, draft.now, draft.config, &mut plan));
+    }
+    create_missing(&draft, &builder, roster, &mut second, &mut plan);
+    look_ahead(&draft, spec, &mut plan);
+    plan.push(first);
+    plan.push(second);
+    plan
+}
+
+fn create_missing(
+    draft: &Draft<'_>,
+    builder: &Builder<'_>,
+    roster: &Roster<'_>,
+    stage: &mut Stage,
+    plan: &mut Plan,
+) {
+    // A new attempt begins when the last pod of the old one is gone: its programs would talk to it.
+    if roster
+        .slots
+        .iter()
+        .any(|slot| slot.standing == Standing::Stale)
+        || roster
+            .surplus
+            .iter()
+            .any(|pod| pod.attempt < draft.status.attempt)
+    {
+        return;
+    }
+    let scope = builder.spec.run_policy.restart_scope;
+    let scope = if draft.status.attempt > 0 {
+        scope
+    } else {
+        RestartScope::Replica
+    };
+    let mut overridden = false;
+    for slot in roster
+        .slots
+        .iter()
+        .filter(|slot| slot.standing == Standing::Missing)
+    {
+        let due = due(&draft.status, slot, scope, draft.config);
+        if draft.now < due {
+            plan.look_again(due);
+            continue;
+        }
+        overridden |= builder
+            .spec
+            .replicas
+            .get(&slot.id.kind)
+            .is_some_and(|replicas| replicas.template_policy_overridden);
+        stage
+            .writes
+            .extend(builder.pod(slot.id, &draft.status).map(Write::CreatePod));
+    }
+    if overridden {
+        stage.events.push(Event::warning(
+            "SettedPodTemplateRestartPolicy",
+            "Restart policy in pod template will be overwritten by restart policy in replica spec",
+        ));
+    }
+}
+
+/// Whether changed counts have been held back long enough.
+fn counts_are_due(draft: &Draft<'_>, plan: &mut Plan) -> bool {
+    if draft.before == draft.status {
+        return false;
+    }
+    let since = draft.seen.counts_pending_since.unwrap_or(draft.now);
+    let delay = SignedDuration::from_millis(draft.config.counts_delay_ms);
+    let due = since.checked_add(delay).unwrap_or(Timestamp::MAX);
+    if draft.now >= due {
+        return true;
+    }
+    plan.counts_pending = true;
+    plan.look_again(due);
+    false
+}
+
+fn look_ahead(draft: &Draft<'_>, spec: &TfJobSpec, plan: &mut Plan) {
+    let limits = [
+        limits::deadline(&spec.run_policy, &draft.status),
+        limits::start_deadline(&spec.run_policy, &draft.status),
+    ];
+    for limit in limits.into_iter().flatten() {
+        plan.look_again(limit);
+    }
+}

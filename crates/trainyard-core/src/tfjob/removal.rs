@@ -1,0 +1,75 @@
+//! Deleting one object: by UID, once, and without waiting for a node that is gone.
+//!
+//! Must not decide which objects are to go.
+
+use jiff::{SignedDuration, Timestamp};
+use trainyard_api::names;
+
+use crate::{
+    config::Config,
+    plan::{Delete, Plan, Write},
+    view::{PodView, Role, ServiceView},
+};
+
+/// The deletion of a pod, unless it is already under way. A pod that should have been gone long
+/// ago sits on a node that is lost: it is then deleted without waiting for the kubelet.
+#[must_use]
+pub(super) fn pod_removal(
+    pod: &PodView,
+    now: Timestamp,
+    config: &Config,
+    plan: &mut Plan,
+) -> Option<Write> {
+    let grace_seconds = match pod.deletion {
+        None => None,
+        Some(deletion) => {
+            let lost_at = lost_at(deletion.due, config)?;
+            if now < lost_at {
+                plan.look_again(lost_at);
+                return None;
+            }
+            Some(0)
+        }
+    };
+    let (group, index) = place(pod.role);
+    Some(Write::DeletePod(Delete {
+        name: pod.name.to_string(),
+        uid: pod.uid.to_string(),
+        group,
+        index,
+        grace_seconds,
+    }))
+}
+
+/// The deletion of a service, unless it is already under way.
+#[must_use]
+pub(super) fn service_removal(service: &ServiceView) -> Option<Write> {
+    if service.deletion.is_some() {
+        return None;
+    }
+    let (group, index) = place(service.role);
+    Some(Write::DeleteService(Delete {
+        name: service.name.to_string(),
+        uid: service.uid.to_string(),
+        group,
+        index,
+        grace_seconds: None,
+    }))
+}
+
+fn lost_at(due: Timestamp, config: &Config) -> Option<Timestamp> {
+    (config.lost_pod_ms > 0)
+        .then(|| {
+            due.checked_add(SignedDuration::from_millis(config.lost_pod_ms))
+                .ok()
+        })
+        .flatten()
+}
+
+fn place(role: Role) -> (&'static str, u32) {
+    match role {
+        Role::Replica(id) => (id.kind.lower(), id.index),
+        Role::TensorBoard => (names::TENSORBOARD, 0),
+        Role::Other => ("other", 0),
+    }
+}

@@ -1,0 +1,171 @@
+//! Failures that end a job, and what is kept and deleted then.
+
+use serde_json::{Value, json};
+use trainyard_api::FailureKind;
+
+use crate::tfjob::world::World;
+
+fn run_then_exit(replicas: &[(&str, u32, &str)], ends: &[(&str, i64)]) -> World {
+    let mut w = World::with(replicas);
+    w.settle();
+    w.start_all();
+    w.settle();
+    for (replica, code) in ends {
+        w.exit(replica, *code);
+    }
+    w.settle();
+    w
+}
+
+#[test]
+fn a_failure_is_told_in_detail() {
+    let w = run_then_exit(&[("Worker", 2, "Never")], &[("worker-1", 137)]);
+    assert_eq!(w.conditions(), ["Created T", "Running F", "Failed T"]);
+    let status = w.typed();
+    let failed = status.conditions.last().unwrap();
+    assert_eq!(failed.reason, "TFJobFailed");
+    assert_eq!(
+        failed.message,
+        "TFJob ns/j has failed because 1 Worker replica(s) failed. Pod j-worker-1, container \
+         tensorflow exited with code 137 (SIGKILL, Error). Last words: last words of worker-1"
+    );
+    let failure = status.failure.unwrap();
+    assert_eq!(failure.kind, FailureKind::ReplicaFailed);
+    assert_eq!(
+        (failure.pod.as_str(), failure.exit_code),
+        ("j-worker-1", Some(137))
+    );
+    assert_eq!(failure.signal, "SIGKILL");
+    assert!(status.completion_time.is_some());
+    assert_eq!(
+        status.replica_statuses[&trainyard_api::ReplicaType::Worker].failed,
+        1
+    );
+}
+
+#[test]
+fn any_type_that_fails_for_good_fails_the_job() {
+    for (kind, replica) in [
+        ("Chief", "chief-0"),
+        ("PS", "ps-0"),
+        ("Evaluator", "evaluator-0"),
+        ("Worker", "worker-0"),
+    ] {
+        let others: &[(&str, u32, &str)] = if kind == "Worker" {
+            &[("Worker", 1, "Never")]
+        } else {
+            &[("Worker", 1, "Never"), (kind, 1, "Never")]
+        };
+        let w = run_then_exit(others, &[(replica, 1)]);
+        assert_eq!(w.conditions().last().unwrap(), "Failed T", "{kind}");
+    }
+}
+
+#[test]
+fn a_permanent_exit_code_has_its_own_warning() {
+    let w = run_then_exit(&[("Worker", 1, "ExitCode")], &[("worker-0", 2)]);
+    assert!(w.events.iter().any(|e| e.reason == "TFJobFailed"
+        && e.message == "job \"j\" is failing because \"Worker\" replica(s) failed."));
+    assert!(
+        w.events
+            .iter()
+            .any(|e| e.message == "Pod: ns.j-worker-0 exited with code 2")
+    );
+    let ends = w.events.iter().filter(|e| e.terminal).count();
+    assert_eq!(ends, 1);
+}
+
+#[test]
+fn what_is_deleted_at_the_end() {
+    // Worker 0 ends the job with success; worker 1 has failed earlier under a policy that
+    // tolerates it (dynamic), worker 2 runs, the parameter server waits.
+    let cases: [(Value, &[&str]); 4] = [
+        (json!("Running"), &["worker-0", "worker-1"]),
+        (json!("All"), &[]),
+        (json!("None"), &["ps-0", "worker-0", "worker-1", "worker-2"]),
+        (json!(null), &["worker-0", "worker-1"]),
+    ];
+    for (policy, left) in cases {
+        let mut w = World::with(&[("Worker", 3, "Never"), ("PS", 1, "Never")])
+            .policy("cleanPodPolicy", policy.clone());
+        w.spec["enableDynamicWorker"] = true.into();
+        w.settle();
+        for replica in ["worker-0", "worker-1", "worker-2"] {
+            w.start(replica);
+        }
+        w.settle();
+        w.exit("worker-1", 1);
+        w.settle();
+        w.exit("worker-0", 0);
+        w.settle();
+        w.finish_deletions();
+        w.settle();
+        assert_eq!(w.live_replicas(), left, "{policy}");
+        assert!(
+            w.services.is_empty(),
+            "services go whatever the policy: {policy}"
+        );
+    }
+}
+
+#[test]
+fn old_top_level_fields_mean_the_same() {
+    let mut w = World::with(&[("Worker", 1, "Never"), ("PS", 1, "Never")]);
+    w.spec["cleanPodPolicy"] = "All".into();
+    w.settle();
+    w.start_all();
+    w.exit("worker-0", 0);
+    w.settle();
+    w.finish_deletions();
+    w.settle();
+    assert!(w.pods.is_empty());
+}
+
+#[test]
+fn dynamic_workers_may_fail_until_none_is_left() {
+    let mut w = World::with(&[("Worker", 2, "ExitCode")]);
+    w.spec["enableDynamicWorker"] = true.into();
+    w.settle();
+    w.start_all();
+    w.settle();
+    assert_eq!(w.conditions(), ["Created T", "Running T"]);
+    w.exit("worker-1", 1);
+    w.settle();
+    assert_eq!(w.conditions(), ["Created T", "Running T"]);
+    w.exit("worker-0", 1);
+    w.settle();
+    assert_eq!(w.conditions(), ["Created T", "Running F", "Failed T"]);
+}
+
+#[test]
+fn with_dynamic_workers_the_deciding_type_makes_it_run() {
+    let mut w = World::with(&[("Chief", 1, "Never"), ("Worker", 3, "Never")]);
+    w.spec["enableDynamicWorker"] = true.into();
+    w.settle();
+    w.start("worker-0");
+    w.settle();
+    assert_eq!(w.conditions(), ["Created T"]);
+    w.start("chief-0");
+    w.settle();
+    assert_eq!(w.conditions(), ["Created T", "Running T"]);
+}
+
+#[test]
+fn a_replica_that_has_succeeded_cannot_fail_any_more() {
+    let mut w = World::with(&[("Worker", 2, "Never")]);
+    w.spec["successPolicy"] = "AllWorkers".into();
+    w.settle();
+    w.start_all();
+    w.settle();
+    w.exit("worker-1", 0);
+    w.settle_counts();
+    w.evict("worker-1");
+    w.settle();
+    assert_eq!(w.conditions(), ["Created T", "Running T"]);
+    w.pods.remove("j-worker-1");
+    w.settle();
+    assert!(!w.has("worker-1"), "a completed index is never run again");
+    w.exit("worker-0", 0);
+    w.settle();
+    assert_eq!(w.conditions().last().unwrap(), "Succeeded T");
+}

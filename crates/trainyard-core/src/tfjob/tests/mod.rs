@@ -1,0 +1,9 @@
+//! Table tests of whole passes: what a job looks like after this and that has happened.
+
+mod ends;
+mod lifecycle;
+mod limits;
+mod restarts;
+mod scaling;
+mod suspension;
+mod tensorboard;

@@ -1,0 +1,392 @@
+//! What decisions read of pods and services, and nothing more.
+//!
+//! Reading one of these from an API object skips all other fields. Must not decide anything.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use trainyard_api::{Meta, ReplicaId, ReplicaType, names};
+
+/// What an object is for, by its labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// A replica of the job.
+    Replica(ReplicaId),
+    /// The TensorBoard beside it.
+    TensorBoard,
+    /// Nothing we know.
+    Other,
+}
+
+/// A deletion that has been asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deletion {
+    /// When the object is to be gone.
+    pub due: Timestamp,
+    /// The grace period that was granted, in seconds.
+    pub grace_seconds: i64,
+}
+
+impl Deletion {
+    /// When deletion was asked for.
+    #[must_use]
+    pub fn asked_at(&self) -> Timestamp {
+        trainyard_api::time::after_seconds(self.due, -self.grace_seconds)
+    }
+}
+
+/// Phase of a pod.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub enum Phase {
+    /// Not all containers have started.
+    #[default]
+    Pending,
+    /// At least one container runs.
+    Running,
+    /// All containers ended well.
+    Succeeded,
+    /// All containers ended, one of them badly.
+    Failed,
+    /// The node cannot be reached.
+    #[serde(other)]
+    Unknown,
+}
+
+/// A pod.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "PodWire")]
+pub struct PodView {
+    /// Its namespace.
+    pub namespace: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// Its identity.
+    pub uid: Box<str>,
+    /// Its version.
+    pub version: u64,
+    /// UID of the controller that owns it.
+    pub owner: Option<Box<str>>,
+    /// What it is for.
+    pub role: Role,
+    /// Attempt of the whole job it belongs to.
+    pub attempt: i64,
+    /// Whether it is being deleted.
+    pub deletion: Option<Deletion>,
+    /// Its phase.
+    pub phase: Phase,
+    /// Why it is in that phase, in one word (`Evicted`, `NodeLost` …).
+    pub reason: Box<str>,
+    /// The same for people.
+    pub message: Box<str>,
+    /// It was ended by the cluster, not by its program.
+    pub disrupted: bool,
+    /// Why it has no node: reason and message.
+    pub unscheduled: Option<(Box<str>, Box<str>)>,
+    /// The kubelet restarts its containers in place.
+    pub restarts_in_place: bool,
+    /// Its init containers.
+    pub init_containers: Vec<ContainerView>,
+    /// Its containers.
+    pub containers: Vec<ContainerView>,
+}
+
+/// A container of a pod.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContainerView {
+    /// Its name.
+    pub name: Box<str>,
+    /// Restarts in place.
+    pub restarts: i64,
+    /// What it does.
+    pub state: ContainerState,
+    /// How it ended before its last restart in place.
+    pub last_end: Option<Box<LastEnd>>,
+}
+
+/// How a container ended before it was restarted in place.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LastEnd {
+    /// Exit code.
+    pub exit_code: i64,
+    /// One word from the kubelet.
+    pub reason: Box<str>,
+    /// Termination message.
+    pub message: Box<str>,
+}
+
+/// What a container does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ContainerState {
+    /// It waits.
+    Waiting {
+        /// For what, in one word.
+        reason: Box<str>,
+        /// The same for people.
+        message: Box<str>,
+    },
+    /// It runs.
+    Running {
+        /// Since when.
+        started_at: Option<Timestamp>,
+    },
+    /// It has ended.
+    Terminated {
+        /// Exit code.
+        exit_code: i64,
+        /// Signal number, where the runtime tells it.
+        signal: i64,
+        /// One word from the kubelet.
+        reason: Box<str>,
+        /// Termination message.
+        message: Box<str>,
+        /// Since when it ran.
+        started_at: Option<Timestamp>,
+        /// When it ended.
+        finished_at: Option<Timestamp>,
+    },
+}
+
+impl PodView {
+    /// The container that trains.
+    #[must_use]
+    pub fn main_container(&self) -> Option<&ContainerView> {
+        self.containers
+            .iter()
+            .find(|container| &*container.name == names::CONTAINER)
+    }
+
+    /// Restarts in place of all its containers.
+    #[must_use]
+    pub fn restarts(&self) -> i64 {
+        self.init_containers
+            .iter()
+            .chain(&self.containers)
+            .map(|c| c.restarts)
+            .sum()
+    }
+
+    /// Whether two versions of the pod look the same to every decision.
+    #[must_use]
+    pub fn same_facts(&self, other: &Self) -> bool {
+        Self {
+            version: 0,
+            ..self.clone()
+        } == Self {
+            version: 0,
+            ..other.clone()
+        }
+    }
+}
+
+/// A service.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "ServiceWire")]
+pub struct ServiceView {
+    /// Its namespace.
+    pub namespace: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// Its identity.
+    pub uid: Box<str>,
+    /// Its version.
+    pub version: u64,
+    /// UID of the controller that owns it.
+    pub owner: Option<Box<str>>,
+    /// What it is for.
+    pub role: Role,
+    /// Whether it is being deleted.
+    pub deletion: Option<Deletion>,
+}
+
+#[derive(Deserialize)]
+struct ServiceWire {
+    metadata: Meta,
+}
+
+impl From<ServiceWire> for ServiceView {
+    fn from(wire: ServiceWire) -> Self {
+        let meta = wire.metadata;
+        Self {
+            role: role(&meta.labels),
+            deletion: deletion(&meta),
+            version: meta.version(),
+            owner: meta.controller_uid().map(Into::into),
+            namespace: meta.namespace.into(),
+            name: meta.name.into(),
+            uid: meta.uid.into(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct PodWire {
+    metadata: Meta,
+    #[serde(default)]
+    spec: SpecWire,
+    #[serde(default)]
+    status: StatusWire,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SpecWire {
+    restart_policy: Box<str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct StatusWire {
+    phase: Phase,
+    reason: Box<str>,
+    message: Box<str>,
+    conditions: Vec<ConditionWire>,
+    init_container_statuses: Vec<ContainerWire>,
+    container_statuses: Vec<ContainerWire>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ConditionWire {
+    r#type: Box<str>,
+    status: Box<str>,
+    reason: Box<str>,
+    message: Box<str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ContainerWire {
+    name: Box<str>,
+    restart_count: i64,
+    state: StateWire,
+    last_state: LastWire,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct LastWire {
+    terminated: Option<Box<LastEnd>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StateWire {
+    waiting: Option<EndWire>,
+    running: Option<EndWire>,
+    terminated: Option<EndWire>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct EndWire {
+    exit_code: i64,
+    signal: i64,
+    reason: Box<str>,
+    message: Box<str>,
+    started_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+}
+
+impl From<PodWire> for PodView {
+    fn from(wire: PodWire) -> Self {
+        let PodWire {
+            metadata: meta,
+            spec,
+            status,
+        } = wire;
+        let holds = |kind: &str, value: &str| {
+            status
+                .conditions
+                .iter()
+                .find(|c| &*c.r#type == kind && &*c.status == value)
+        };
+        Self {
+            role: role(&meta.labels),
+            attempt: meta
+                .labels
+                .get(names::LABEL_ATTEMPT)
+                .and_then(|attempt| attempt.parse().ok())
+                .unwrap_or(0),
+            deletion: deletion(&meta),
+            version: meta.version(),
+            owner: meta.controller_uid().map(Into::into),
+            disrupted: holds("DisruptionTarget", "True").is_some(),
+            unscheduled: holds("PodScheduled", "False")
+                .map(|c| (c.reason.clone(), c.message.clone())),
+            restarts_in_place: matches!(&*spec.restart_policy, "Always" | "OnFailure"),
+            phase: status.phase,
+            reason: status.reason,
+            message: status.message,
+            init_containers: status
+                .init_container_statuses
+                .into_iter()
+                .map(Into::into)
+                .collect(),
+            containers: status
+                .container_statuses
+                .into_iter()
+                .map(Into::into)
+                .collect(),
+            namespace: meta.namespace.into(),
+            name: meta.name.into(),
+            uid: meta.uid.into(),
+        }
+    }
+}
+
+impl From<ContainerWire> for ContainerView {
+    fn from(wire: ContainerWire) -> Self {
+        let StateWire {
+            waiting,
+            running,
+            terminated,
+        } = wire.state;
+        let state = if let Some(end) = terminated {
+            ContainerState::Terminated {
+                exit_code: end.exit_code,
+                signal: end.signal,
+                reason: end.reason,
+                message: end.message,
+                started_at: end.started_at,
+                finished_at: end.finished_at,
+            }
+        } else if let Some(run) = running {
+            ContainerState::Running {
+                started_at: run.started_at,
+            }
+        } else {
+            let wait = waiting.unwrap_or_default();
+            ContainerState::Waiting {
+                reason: wait.reason,
+                message: wait.message,
+            }
+        };
+        Self {
+            name: wire.name,
+            restarts: wire.restart_count,
+            state,
+            last_end: wire.last_state.terminated,
+        }
+    }
+}
+
+fn deletion(meta: &Meta) -> Option<Deletion> {
+    meta.deletion_timestamp.map(|due| Deletion {
+        due,
+        grace_seconds: meta.deletion_grace_period_seconds.unwrap_or(0),
+    })
+}
+
+fn role(labels: &BTreeMap<String, String>) -> Role {
+    let index = labels
+        .get(names::LABEL_INDEX)
+        .and_then(|index| index.parse::<u32>().ok());
+    match (labels.get(names::LABEL_TYPE), index) {
+        (Some(kind), Some(0)) if kind == names::TENSORBOARD => Role::TensorBoard,
+        (Some(kind), Some(index)) => ReplicaType::parse(kind)
+            .map_or(Role::Other, |kind| Role::Replica(ReplicaId { kind, index })),
+        _ => Role::Other,
+    }
+}

@@ -1,0 +1,302 @@
+//! Who speaks to the API server: users, tokens, keys, certificates and kubeconfigs, all made
+//! afresh for each control plane. Knows nothing of processes.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use rcgen::{
+    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use serde_json::json;
+
+/// A user of the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// May do everything; the person at kubectl.
+    Admin,
+    /// The operator's service account; has the rights that its role gives and no more.
+    Operator,
+    /// The one who plays the kubelets; may do everything, so that the audit log tells it apart.
+    Kubelet,
+    /// kube-controller-manager.
+    ControllerManager,
+    /// kube-scheduler.
+    Scheduler,
+}
+
+impl Identity {
+    const ALL: [Self; 5] = [
+        Self::Admin,
+        Self::Operator,
+        Self::Kubelet,
+        Self::ControllerManager,
+        Self::Scheduler,
+    ];
+
+    fn file_stem(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Operator => "operator",
+            Self::Kubelet => "kubelet",
+            Self::ControllerManager => "controller-manager",
+            Self::Scheduler => "scheduler",
+        }
+    }
+}
+
+/// A service account in the form the API server knows users by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceAccount {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl ServiceAccount {
+    /// The user name that requests of this account carry, in the audit log too.
+    #[must_use]
+    pub fn user(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.namespace, self.name)
+    }
+}
+
+/// The secrets of one control plane, written to a folder.
+#[derive(Debug)]
+pub(super) struct Credentials {
+    dir: PathBuf,
+    operator: ServiceAccount,
+    tokens: Vec<(Identity, String)>,
+    authority: Vec<u8>,
+}
+
+impl Credentials {
+    /// Makes tokens, keys and certificates in `dir`.
+    pub(super) fn create(dir: PathBuf, operator: ServiceAccount) -> Result<Self> {
+        fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let authority = write_certificates(&dir).context("cannot make certificates")?;
+        let mut tokens = Vec::new();
+        for identity in Identity::ALL {
+            tokens.push((identity, random_token()?));
+        }
+        let credentials = Self {
+            dir,
+            operator,
+            tokens,
+            authority,
+        };
+        write_secret(
+            &credentials.token_file(),
+            credentials.token_lines().as_bytes(),
+        )?;
+        Ok(credentials)
+    }
+
+    /// The user name an identity has for the API server.
+    pub(super) fn user(&self, identity: Identity) -> String {
+        match identity {
+            Identity::Admin => "admin".to_owned(),
+            Identity::Operator => self.operator.user(),
+            Identity::Kubelet => "kubelet-player".to_owned(),
+            Identity::ControllerManager => "system:kube-controller-manager".to_owned(),
+            Identity::Scheduler => "system:kube-scheduler".to_owned(),
+        }
+    }
+
+    fn groups(&self, identity: Identity) -> String {
+        match identity {
+            Identity::Operator => {
+                format!(
+                    "system:serviceaccounts,system:serviceaccounts:{}",
+                    self.operator.namespace
+                )
+            }
+            // Its controllers share one user here, and no single role covers all they do.
+            Identity::Admin | Identity::Kubelet | Identity::ControllerManager => {
+                "system:masters".to_owned()
+            }
+            Identity::Scheduler => String::new(),
+        }
+    }
+
+    fn token(&self, identity: Identity) -> &str {
+        let found = self
+            .tokens
+            .iter()
+            .find(|(candidate, _)| *candidate == identity);
+        found.map_or("", |(_, token)| token)
+    }
+
+    /// The API server's static token file: token, user, uid, groups.
+    fn token_lines(&self) -> String {
+        let line = |(identity, token): &(Identity, String)| {
+            let (user, groups) = (self.user(*identity), self.groups(*identity));
+            let groups = if groups.is_empty() {
+                groups
+            } else {
+                format!(",\"{groups}\"")
+            };
+            format!("{token},{user},{user}{groups}\n")
+        };
+        self.tokens.iter().map(line).collect()
+    }
+
+    pub(super) fn token_file(&self) -> PathBuf {
+        self.dir.join("tokens.csv")
+    }
+
+    pub(super) fn serving_certificate(&self) -> PathBuf {
+        self.dir.join(SERVING_CERTIFICATE)
+    }
+
+    pub(super) fn serving_key(&self) -> PathBuf {
+        self.dir.join(SERVING_KEY)
+    }
+
+    pub(super) fn account_key(&self) -> PathBuf {
+        self.dir.join(ACCOUNT_KEY)
+    }
+
+    pub(super) fn account_public_key(&self) -> PathBuf {
+        self.dir.join(ACCOUNT_PUBLIC_KEY)
+    }
+
+    /// What a client needs to speak as `identity`.
+    pub(super) fn client_config(&self, url: &str, identity: Identity) -> Result<kube::Config> {
+        let mut config = kube::Config::new(url.parse().context("the server's URL is malformed")?);
+        config.root_cert = Some(vec![self.authority.clone()]);
+        config.auth_info = serde_json::from_value(json!({ "token": self.token(identity) }))?;
+        Ok(config)
+    }
+
+    pub(super) fn kubeconfig(&self, identity: Identity) -> PathBuf {
+        self.dir
+            .join(format!("{}.kubeconfig", identity.file_stem()))
+    }
+
+    /// Writes a kubeconfig for every identity. (JSON is YAML.)
+    pub(super) fn write_kubeconfigs(&self, url: &str) -> Result<()> {
+        for identity in Identity::ALL {
+            let user = self.user(identity);
+            let content = json!({
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{ "name": "test", "cluster": {
+                    "server": url, "certificate-authority": self.dir.join(AUTHORITY) } }],
+                "users": [{ "name": user, "user": { "token": self.token(identity) } }],
+                "contexts": [{ "name": "test", "context": {
+                    "cluster": "test", "user": user, "namespace": "default" } }],
+                "current-context": "test",
+            });
+            let bytes = serde_json::to_vec_pretty(&content)?;
+            write_secret(&self.kubeconfig(identity), &bytes)?;
+        }
+        Ok(())
+    }
+}
+
+const AUTHORITY: &str = "ca.crt";
+const SERVING_CERTIFICATE: &str = "apiserver.crt";
+const SERVING_KEY: &str = "apiserver.key";
+const ACCOUNT_KEY: &str = "service-accounts.key";
+const ACCOUNT_PUBLIC_KEY: &str = "service-accounts.pub";
+
+/// An authority, a serving certificate for loopback signed by it, and the key that signs service
+/// account tokens. Returns the authority's certificate in DER.
+fn write_certificates(dir: &Path) -> Result<Vec<u8>> {
+    let mut authority = CertificateParams::new(Vec::new())?;
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
+    let authority_key = KeyPair::generate()?;
+    let authority_certificate = authority.self_signed(&authority_key)?;
+    let issuer = Issuer::new(authority, authority_key);
+
+    let names = ["localhost", "kubernetes.default.svc", "127.0.0.1"];
+    let mut serving = CertificateParams::new(names.map(str::to_owned).to_vec())?;
+    serving.use_authority_key_identifier_extension = true;
+    serving.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    serving.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let serving_key = KeyPair::generate()?;
+    let serving_certificate = serving.signed_by(&serving_key, &issuer)?;
+
+    write_secret(&dir.join(AUTHORITY), authority_certificate.pem().as_bytes())?;
+    write_secret(
+        &dir.join(SERVING_CERTIFICATE),
+        serving_certificate.pem().as_bytes(),
+    )?;
+    write_secret(
+        &dir.join(SERVING_KEY),
+        serving_key.serialize_pem().as_bytes(),
+    )?;
+    // The server signs with a private key in this form but verifies only with a public one.
+    let account_key = KeyPair::generate()?;
+    write_secret(
+        &dir.join(ACCOUNT_KEY),
+        account_key.serialize_pem().as_bytes(),
+    )?;
+    write_secret(
+        &dir.join(ACCOUNT_PUBLIC_KEY),
+        account_key.public_key_pem().as_bytes(),
+    )?;
+    Ok(authority_certificate.der().to_vec())
+}
+
+fn write_secret(path: &Path, content: &[u8]) -> Result<()> {
+    let write = || {
+        let mut options = File::options();
+        let mut file = options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)?;
+        std::io::Write::write_all(&mut file, content)
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn random_token() -> Result<String> {
+    let mut bytes = [0_u8; 16];
+    File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut bytes))
+        .context("cannot read random bytes")?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_file_names_users_and_groups() {
+        let dir = tempfile::tempdir().unwrap();
+        let operator = ServiceAccount {
+            namespace: "kubeflow".into(),
+            name: "op".into(),
+        };
+        let credentials = Credentials::create(dir.path().join("secrets"), operator).unwrap();
+        let lines = fs::read_to_string(credentials.token_file()).unwrap();
+        let operator = lines
+            .lines()
+            .find(|line| line.contains("serviceaccount:"))
+            .unwrap();
+        let (token, rest) = operator.split_once(',').unwrap();
+        assert_eq!(token, credentials.token(Identity::Operator));
+        assert_eq!(
+            rest,
+            "system:serviceaccount:kubeflow:op,system:serviceaccount:kubeflow:op,\
+             \"system:serviceaccounts,system:serviceaccounts:kubeflow\""
+        );
+        let mut tokens: Vec<_> = lines.lines().map(|line| &line[..32]).collect();
+        tokens.sort_unstable();
+        tokens.dedup();
+        assert_eq!(tokens.len(), Identity::ALL.len());
+    }
+}

@@ -1,0 +1,97 @@
+//! How a story ends, without what differs from run to run: times, identities, the namespace.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::rest::Resource;
+use crate::seen::terminating;
+use crate::world::World;
+
+/// The end of a story.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct End {
+    /// Objects that are there, by resource and name, reduced to what must be equal.
+    objects: BTreeMap<(Resource, String), Value>,
+    /// Pods and services there have ever been.
+    ever: [usize; 2],
+}
+
+impl End {
+    /// What is there now.
+    pub(super) fn of(world: &World) -> Self {
+        let seen = world.seen();
+        let mut objects = BTreeMap::new();
+        for (name, job) in seen.all(Resource::Jobs) {
+            let status = timeless(&job["status"], &world.namespace);
+            objects.insert((Resource::Jobs, name.to_owned()), status);
+        }
+        for (name, pod) in seen.all(Resource::Pods) {
+            let facts = serde_json::json!({
+                "phase": pod["status"]["phase"], "terminating": terminating(pod),
+                "labels": pod["metadata"]["labels"],
+            });
+            objects.insert((Resource::Pods, name.to_owned()), facts);
+        }
+        for (name, _) in seen.all(Resource::Services) {
+            objects.insert((Resource::Services, name.to_owned()), Value::Null);
+        }
+        let ever = [Resource::Pods, Resource::Services].map(|resource| seen.ever(resource));
+        Self { objects, ever }
+    }
+
+    /// Where this end differs from the wanted one, in words.
+    pub(super) fn difference(&self, wanted: &Self) -> String {
+        let mut lines = Vec::new();
+        for key in self.objects.keys().chain(wanted.objects.keys()) {
+            let (got, want) = (self.objects.get(key), wanted.objects.get(key));
+            if got != want {
+                let text = |value: Option<&Value>| value.map_or("-".to_owned(), Value::to_string);
+                lines.push(format!("{key:?}\n     got {}\n  wanted {}", text(got), text(want)));
+            }
+        }
+        lines.dedup();
+        if self.ever != wanted.ever {
+            lines.push(format!("pods, services ever: {:?}, not {:?}", self.ever, wanted.ever));
+        }
+        lines.join("\n")
+    }
+}
+
+/// The value without times and identities; the namespace is `NS` everywhere.
+fn timeless(value: &Value, namespace: &str) -> Value {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(key, _)| !key.ends_with("Time") && *key != "uid")
+            .map(|(key, value)| (key.clone(), timeless(value, namespace)))
+            .collect(),
+        Value::Array(items) => items.iter().map(|item| timeless(item, namespace)).collect(),
+        Value::String(text) => Value::String(text.replace(namespace, "NS")),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn times_identities_and_the_namespace_are_taken_out() {
+        let status = json!({
+            "startTime": "2026-01-01T00:00:00Z", "restarts": 2,
+            "conditions": [{"type": "Succeeded", "lastUpdateTime": "x", "message": "TFJob n-1/a"}],
+            "replicaRecords": [{"replica": "worker-0", "uid": "u"}],
+        });
+        assert_eq!(
+            timeless(&status, "n-1"),
+            json!({
+                "restarts": 2,
+                "conditions": [{"type": "Succeeded", "message": "TFJob NS/a"}],
+                "replicaRecords": [{"replica": "worker-0"}],
+            })
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! Kubelets that behave: every new pod runs at once, every graceful deletion is completed at once.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use super::{Kubelet, NODE};
+use crate::rest::Resource;
+use crate::seen::{terminating, text};
+
+/// A failed move is tried again after this pause.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Well-behaved kubelets; they stop when this is dropped.
+#[must_use = "the kubelets stop when this is dropped"]
+pub struct Auto {
+    _task: JoinSet<()>,
+}
+
+/// What is to be done for a pod; each step once per pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Start(String),
+    Finish(String),
+}
+
+impl Kubelet {
+    /// Starts every new pod and completes every graceful deletion.
+    pub fn auto(&self) -> Auto {
+        self.automatic(true)
+    }
+
+    /// Completes every graceful deletion; starts nothing.
+    pub fn auto_finish(&self) -> Auto {
+        self.automatic(false)
+    }
+
+    fn automatic(&self, start: bool) -> Auto {
+        let mut task = JoinSet::new();
+        task.spawn(play(self.clone(), start));
+        Auto { _task: task }
+    }
+}
+
+async fn play(kubelet: Kubelet, start: bool) {
+    let mut view = kubelet.view.clone();
+    let mut done = BTreeSet::new();
+    loop {
+        let seen = view.now();
+        let mut failed = false;
+        for (name, pod) in seen.all(Resource::Pods) {
+            let Some(step) = next_step(pod, start) else { continue };
+            if done.contains(&step) {
+                continue;
+            }
+            let result = match step {
+                Step::Start(_) => kubelet.start(name).await,
+                Step::Finish(_) => kubelet.finish_termination(name).await,
+            };
+            failed |= result.is_err();
+            if result.is_ok() {
+                done.insert(step);
+            }
+        }
+        if failed {
+            tokio::time::sleep(AGAIN).await;
+        } else {
+            view.change().await;
+        }
+    }
+}
+
+fn next_step(pod: &Value, start: bool) -> Option<Step> {
+    let uid = text(&pod["metadata"]["uid"]).to_owned();
+    let node = text(&pod["spec"]["nodeName"]);
+    if terminating(pod) {
+        // A finalizer holds the object, not the kubelet.
+        let over = pod["metadata"]["deletionGracePeriodSeconds"] == 0;
+        return (!over && !node.is_empty()).then_some(Step::Finish(uid));
+    }
+    let fresh = pod["status"]["phase"] == "Pending"
+        && pod["status"]["containerStatuses"].is_null()
+        && (node.is_empty() || node == NODE);
+    (start && fresh).then_some(Step::Start(uid))
+}

@@ -1,0 +1,16 @@
+//! Development only: a real control plane and everything that is played against it.
+//! Never part of what is shipped; no shipped crate may depend on it.
+
+pub mod check;
+pub mod control_plane;
+pub mod counts;
+mod crash;
+pub mod kubectl;
+pub mod kubelet;
+pub mod manifest;
+pub mod rest;
+pub mod scenarios;
+pub mod seen;
+pub mod suite;
+pub mod view;
+pub mod world;

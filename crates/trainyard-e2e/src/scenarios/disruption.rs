@@ -1,0 +1,165 @@
+//! The cluster takes pods away: eviction, preemption, drain, deletion by others, lost nodes. Never
+//! a failure of the job while its policy allows a restart, and never counted.
+
+use anyhow::Result;
+
+use super::{Scenario, scenarios};
+use crate::check::equal;
+use crate::manifest::tfjob;
+use crate::seen::Seen;
+use crate::world::World;
+
+pub(super) fn all() -> Vec<Scenario> {
+    let mut all = scenarios!["disruption":
+        preempted,
+        drained,
+        deleted_by_somebody,
+        deleted_while_pending,
+        ended_by_the_deletion,
+        node_lost,
+        completed_pod_deleted,
+        many_evictions_do_not_fail_the_job,
+        all_replicas_again_with_scope_job,
+    ];
+    for policy in ["OnFailure", "Always", "ExitCode"] {
+        for (marked, word) in [(true, "marked"), (false, "unmarked")] {
+            let name = format!("disruption/evicted_{}_{word}", policy.to_lowercase());
+            all.push(Scenario::new(name, move |world| evicted(world, policy, marked)));
+        }
+    }
+    all
+}
+
+fn unharmed(seen: &Seen) -> Result<()> {
+    equal("no failure", seen.is("a", "Failed"), false)?;
+    equal("not counted", seen.restarts("a"), 0)
+}
+
+/// Starts two workers by hand; nobody completes deletions.
+async fn two_workers(world: &World, policy: &str) -> Result<()> {
+    world.submit(tfjob("a").workers(2).restart(policy).run_policy("backoffLimit", 0)).await?;
+    world.wait_pods(&["a-worker-0", "a-worker-1"]).await?;
+    world.kubelet.start_all(&["a-worker-0", "a-worker-1"]).await?;
+    world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
+    Ok(())
+}
+
+/// The pod is gone; its successor is started and the job runs.
+async fn comes_back(world: &World, pod: &str, uid: &str) -> Result<()> {
+    world.wait_successor(pod, uid).await?;
+    world.kubelet.start(pod).await?;
+    let seen = world
+        .wait_until("the job runs with both", |seen| {
+            seen.conditions("a") == ["Created=True", "Running=True"]
+                && seen.counts("a", "Worker") == [2, 0, 0]
+        })
+        .await?;
+    unharmed(&seen)
+}
+
+async fn evicted(world: World, policy: &'static str, marked: bool) -> Result<()> {
+    two_workers(&world, policy).await?;
+    let uid = world.seen().uid("a-worker-1");
+    world.kubelet.evict("a-worker-1", marked).await?;
+    comes_back(&world, "a-worker-1", &uid).await
+}
+
+async fn preempted(world: World) -> Result<()> {
+    two_workers(&world, "OnFailure").await?;
+    let uid = world.seen().uid("a-worker-0");
+    world.kubelet.preempt("a-worker-0").await?;
+    world.never_within(300, "a leaving pod fails the job", |seen| seen.is("a", "Failed")).await?;
+    world.kubelet.finish_termination_with("a-worker-0", 137).await?;
+    comes_back(&world, "a-worker-0", &uid).await
+}
+
+async fn drained(world: World) -> Result<()> {
+    two_workers(&world, "ExitCode").await?;
+    let uid = world.seen().uid("a-worker-1");
+    world.kubelet.drain("a-worker-1").await?;
+    world.never_within(300, "a leaving pod fails the job", |seen| seen.is("a", "Failed")).await?;
+    // The program took its leave with an error of its own; that is still no failure.
+    world.kubelet.finish_termination_with("a-worker-1", 1).await?;
+    comes_back(&world, "a-worker-1", &uid).await
+}
+
+async fn deleted_by_somebody(world: World) -> Result<()> {
+    two_workers(&world, "OnFailure").await?;
+    let uid = world.seen().uid("a-worker-1");
+    world.kubelet.delete_and_finish("a-worker-1").await?;
+    comes_back(&world, "a-worker-1", &uid).await
+}
+
+async fn deleted_while_pending(world: World) -> Result<()> {
+    world.submit(tfjob("a").workers(1)).await?;
+    let seen = world.wait_pods(&["a-worker-0"]).await?;
+    let uid = seen.uid("a-worker-0");
+    world.kubelet.delete("a-worker-0", None).await?;
+    let seen = world.wait_successor("a-worker-0", &uid).await?;
+    equal("conditions", seen.conditions("a"), ["Created=True"])
+}
+
+async fn ended_by_the_deletion(world: World) -> Result<()> {
+    two_workers(&world, "ExitCode").await?;
+    let uid = world.seen().uid("a-worker-0");
+    world.kubelet.delete("a-worker-0", None).await?;
+    // 0 on SIGTERM is not a completed training: the program was told to stop.
+    world.kubelet.finish_termination_with("a-worker-0", 143).await?;
+    comes_back(&world, "a-worker-0", &uid).await
+}
+
+async fn node_lost(world: World) -> Result<()> {
+    two_workers(&world, "OnFailure").await?;
+    let uid = world.seen().uid("a-worker-1");
+    world.kubelet.node_lost("a-worker-1").await?;
+    // No kubelet completes this deletion; the operator does, after its patience.
+    comes_back(&world, "a-worker-1", &uid).await
+}
+
+async fn completed_pod_deleted(world: World) -> Result<()> {
+    two_workers(&world, "OnFailure").await?;
+    world.kubelet.exit("a-worker-1", 0).await?;
+    world.wait_until("it is recorded", |seen| seen.completed("a", "Worker") == "1").await?;
+    world.kubelet.delete("a-worker-1", Some(0)).await?;
+    world
+        .never_within(400, "completed work runs again", |seen| !seen.pod("a-worker-1").is_null())
+        .await?;
+    unharmed(&world.seen())
+}
+
+async fn many_evictions_do_not_fail_the_job(world: World) -> Result<()> {
+    let _auto = world.kubelet.auto();
+    world.submit(tfjob("a").workers(1).restart("ExitCode").run_policy("backoffLimit", 1)).await?;
+    for _ in 0..4 {
+        let seen = world
+            .wait_until("the worker runs", |seen| {
+                seen.is("a", "Running") && seen.pod("a-worker-0")["status"]["phase"] == "Running"
+            })
+            .await?;
+        world.kubelet.evict("a-worker-0", true).await?;
+        world.wait_successor("a-worker-0", &seen.uid("a-worker-0")).await?;
+    }
+    let seen = world.wait_until("it runs", |seen| seen.is("a", "Running")).await?;
+    unharmed(&seen)
+}
+
+async fn all_replicas_again_with_scope_job(world: World) -> Result<()> {
+    let _auto = world.kubelet.auto();
+    let job = tfjob("a")
+        .workers(2)
+        .restart("OnFailure")
+        .run_policy("restartScope", "Job")
+        .run_policy("backoffLimit", 0);
+    world.submit(job).await?;
+    let before = world
+        .wait_until("both run", |seen| {
+            seen.is("a", "Running") && seen.counts("a", "Worker") == [2, 0, 0]
+        })
+        .await?;
+    world.kubelet.evict("a-worker-1", true).await?;
+    for pod in ["a-worker-0", "a-worker-1"] {
+        world.wait_successor(pod, &before.uid(pod)).await?;
+    }
+    let seen = world.wait_until("the job runs again", |seen| seen.is("a", "Running")).await?;
+    unharmed(&seen)
+}

@@ -1,0 +1,165 @@
+//! Objects that got past validation: each fails alone, says why, and never stops the others.
+//!
+//! Played against a CRD from which the rules have been taken out.
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use super::{Scenario, scenarios};
+use crate::check::{contains, equal};
+use crate::manifest::tfjob;
+use crate::seen::text;
+use crate::world::World;
+
+/// All of them.
+#[must_use]
+pub fn all() -> Vec<Scenario> {
+    let mut all = scenarios!["malformed":
+        a_status_nobody_can_read,
+        a_template_the_server_refuses,
+        a_name_that_is_too_long,
+    ];
+    for (name, spec, parts) in specifications() {
+        let parts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
+        let name = format!("malformed/{name}");
+        all.push(Scenario::new(name, move |world| invalid(world, spec.clone(), parts.clone())));
+    }
+    all
+}
+
+fn specifications() -> Vec<(&'static str, Value, &'static [&'static str])> {
+    let worker = |edit: &dyn Fn(&mut Value)| {
+        let mut job = tfjob("a").workers(1).json();
+        edit(&mut job["spec"]);
+        job["spec"].take()
+    };
+    let at = |pointer: &'static str, value: Value| {
+        worker(&move |spec| {
+            if let Some(place) = spec.pointer_mut(pointer) {
+                *place = value.clone();
+            }
+        })
+    };
+    vec![
+        ("a_number", json!(7), &["spec"]),
+        ("nothing", Value::Null, &["spec"]),
+        ("no_replica_type", json!({"tfReplicaSpecs": {}}), &["spec.tfReplicaSpecs"]),
+        ("replica_types_as_a_list", json!({"tfReplicaSpecs": [1, 2]}), &["spec.tfReplicaSpecs"]),
+        (
+            "an_unknown_type",
+            json!({"tfReplicaSpecs": {"Gardener": {}}}),
+            &["spec.tfReplicaSpecs[Gardener]", "Worker"],
+        ),
+        (
+            "negative_replicas",
+            at("/tfReplicaSpecs/Worker/replicas", json!(-3)),
+            &["spec.tfReplicaSpecs[Worker].replicas", "-3"],
+        ),
+        (
+            "a_replica_that_is_text",
+            at("/tfReplicaSpecs/Worker", json!("many")),
+            &["spec.tfReplicaSpecs[Worker]"],
+        ),
+        (
+            "no_container_that_trains",
+            at("/tfReplicaSpecs/Worker/template/spec/containers/0/name", json!("main")),
+            &["spec.tfReplicaSpecs[Worker].template.spec.containers", "tensorflow"],
+        ),
+        (
+            "an_unknown_restart_policy",
+            worker(&|spec| spec["tfReplicaSpecs"]["Worker"]["restartPolicy"] = "Maybe".into()),
+            &["spec.tfReplicaSpecs[Worker].restartPolicy", "Maybe", "OnFailure"],
+        ),
+        (
+            "an_unknown_pod_policy",
+            worker(&|spec| spec["runPolicy"]["cleanPodPolicy"] = "Sometimes".into()),
+            &["spec.runPolicy.cleanPodPolicy", "Sometimes"],
+        ),
+        (
+            "a_negative_deadline",
+            worker(&|spec| spec["runPolicy"]["activeDeadlineSeconds"] = (-1).into()),
+            &["spec.runPolicy.activeDeadlineSeconds", "-1"],
+        ),
+    ]
+}
+
+/// A good job beside the bad one runs to its end.
+async fn others_go_on(world: &World) -> Result<()> {
+    let _auto = world.kubelet.auto();
+    world.submit(tfjob("good").workers(1)).await?;
+    world.wait_until("the good job runs", |seen| seen.is("good", "Running")).await?;
+    world.kubelet.exit("good-worker-0", 0).await?;
+    world.wait_until("the good job succeeds", |seen| seen.is("good", "Succeeded")).await?;
+    Ok(())
+}
+
+async fn wait_invalid(world: &World, job: &str, parts: &[String]) -> Result<()> {
+    let seen = world.wait_until("the bad job fails", |seen| seen.is(job, "Failed")).await?;
+    let condition = seen.condition(job, "Failed");
+    equal("reason", &condition["reason"], "TFJobFailedValidation")?;
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    contains("message", text(&condition["message"]), &parts)?;
+    equal("kind", &seen.status(job)["failure"]["kind"], "InvalidSpec")?;
+    world
+        .wait_until("it is told", |seen| seen.told(job, "Warning TFJobFailedValidation"))
+        .await?;
+    Ok(())
+}
+
+async fn invalid(world: World, spec: Value, parts: Vec<String>) -> Result<()> {
+    let operator = world.start_operator(|_| ()).await?;
+    let mut job = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "bad"},
+    });
+    if !spec.is_null() {
+        job["spec"] = spec;
+    }
+    world.submit(job).await?;
+    wait_invalid(&world, "bad", &parts).await?;
+    others_go_on(&world).await?;
+    let seen = world.seen();
+    ensure!(
+        seen.pods().iter().all(|pod| pod.starts_with("good")),
+        "an invalid job got pods: {:?}",
+        seen.pods()
+    );
+    ensure!(operator.health.is_live(), "the operator did not survive");
+    operator.stop().await
+}
+
+async fn a_name_that_is_too_long(world: World) -> Result<()> {
+    let operator = world.start_operator(|_| ()).await?;
+    let name = "n".repeat(60);
+    world.submit(tfjob(&name).workers(1)).await?;
+    wait_invalid(&world, &name, &["metadata.name".to_owned(), "63".to_owned()]).await?;
+    others_go_on(&world).await?;
+    operator.stop().await
+}
+
+async fn a_status_nobody_can_read(world: World) -> Result<()> {
+    world.submit(tfjob("a").workers(1)).await?;
+    let garbage = json!({"conditions": "many", "replicaStatuses": 4, "startTime": "yesterday"});
+    world.patch_status("a", garbage).await?;
+    let operator = world.start_operator(|_| ()).await?;
+    others_go_on(&world).await?;
+    let _auto = world.kubelet.auto();
+    world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
+    operator.stop().await
+}
+
+async fn a_template_the_server_refuses(world: World) -> Result<()> {
+    let operator = world.start_operator(|_| ()).await?;
+    let job = tfjob("a").workers(1).container("Worker", |container| {
+        container["resources"] = json!({"limits": {"cpu": "a lot"}});
+    });
+    world.submit(job).await?;
+    world
+        .wait_until("the refusal is told", |seen| seen.told("a", "Warning FailedCreatePod"))
+        .await?;
+    others_go_on(&world).await?;
+    let mended = tfjob("a").workers(1).json();
+    world.patch_spec("a", mended["spec"].clone()).await?;
+    let _auto = world.kubelet.auto();
+    world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
+    operator.stop().await
+}

@@ -1,0 +1,65 @@
+//! The API server goes away and comes back. These need the control plane itself.
+
+use anyhow::{Result, ensure};
+use futures::future::BoxFuture;
+
+use crate::check::equal;
+use crate::control_plane::ControlPlane;
+use crate::manifest::tfjob;
+use crate::rest::Resource;
+use crate::world::World;
+
+/// A scenario that may stop and start servers.
+pub type Play = for<'a> fn(World, &'a mut ControlPlane) -> BoxFuture<'a, Result<()>>;
+
+/// All of them, by name.
+#[must_use]
+pub fn all() -> Vec<(&'static str, Play)> {
+    vec![
+        ("outage/nothing_is_lost_and_nothing_done_twice", |world, plane| {
+            Box::pin(nothing_lost_nothing_twice(world, plane))
+        }),
+        ("outage/in_the_middle_of_many_jobs", |world, plane| {
+            Box::pin(in_the_middle_of_many_jobs(world, plane))
+        }),
+    ]
+}
+
+async fn nothing_lost_nothing_twice(world: World, plane: &mut ControlPlane) -> Result<()> {
+    let auto = world.kubelet.auto();
+    let operator = world.start_operator(|_| ()).await?;
+    world.submit(tfjob("a").workers(2).ps(1).restart("ExitCode")).await?;
+    let before = world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
+    world.kubelet.exit("a-worker-1", 137).await?;
+    plane.stop_api_server();
+    tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
+    plane.start_api_server().await?;
+    world.wait_successor("a-worker-1", &before.uid("a-worker-1")).await?;
+    let seen = world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
+    equal("one restart", seen.restarts("a"), 1)?;
+    equal("pods ever", seen.ever(Resource::Pods), 4)?;
+    equal("services ever", seen.ever(Resource::Services), 3)?;
+    world.kubelet.exit("a-worker-0", 0).await?;
+    world.wait_until("the job succeeds", |seen| seen.is("a", "Succeeded")).await?;
+    world.wait_services(&[]).await?;
+    ensure!(operator.health.is_live(), "the operator did not survive");
+    drop(auto);
+    operator.stop().await
+}
+
+async fn in_the_middle_of_many_jobs(world: World, plane: &mut ControlPlane) -> Result<()> {
+    let _auto = world.kubelet.auto();
+    let operator = world.start_operator(|_| ()).await?;
+    let names: Vec<String> = (0..10).map(|number| format!("job-{number}")).collect();
+    for name in &names {
+        world.submit(tfjob(name).workers(3)).await?;
+    }
+    plane.stop_api_server();
+    plane.start_api_server().await?;
+    let seen = world
+        .wait_until("all jobs run", |seen| names.iter().all(|name| seen.is(name, "Running")))
+        .await?;
+    equal("pods ever", seen.ever(Resource::Pods), 30)?;
+    equal("services ever", seen.ever(Resource::Services), 30)?;
+    operator.stop().await
+}

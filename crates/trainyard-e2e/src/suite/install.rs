@@ -1,0 +1,129 @@
+//! Puts the operator's manifests into a control plane, as a person would: what the built binary
+//! prints goes through kubectl.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Value, json};
+use tokio::process::Command;
+use trainyard_api::crd;
+
+use crate::control_plane::ControlPlane;
+
+/// Installs namespace, CRDs, roles and bindings, then starts the garbage collector, which would
+/// otherwise learn of the new kind half a minute late.
+pub(super) async fn install(plane: &mut ControlPlane) -> Result<()> {
+    let kubectl = plane.kubectl();
+    let manifests = manifests().await?;
+    let applied = kubectl.run_with_input(&["apply", "-f", "-"], &manifests).await?;
+    applied.stdout_of_success()?;
+    established(plane).await?;
+    plane.start_controller_manager()
+}
+
+/// Replaces the CRD by one that accepts everything, so that objects get past validation.
+pub(super) async fn install_without_rules(plane: &ControlPlane) -> Result<()> {
+    let mut definition = crd::tfjob_crd();
+    let versions = definition["spec"]["versions"].as_array_mut();
+    for version in versions.context("the CRD has versions")? {
+        version["schema"]["openAPIV3Schema"] =
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    }
+    let kubectl = plane.kubectl();
+    let replaced = kubectl.run_with_input(&["replace", "-f", "-"], &definition.to_string()).await?;
+    replaced.stdout_of_success()?;
+    let invalid = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "TFJob",
+        "metadata": {"name": "Probe-Of-The-Rules", "namespace": "default"}, "spec": 7,
+    });
+    // The new schema takes a moment to take effect.
+    for _ in 0..200 {
+        let words = ["create", "--dry-run=server", "--validate=false", "-f", "-"];
+        // The name alone stays invalid: when it is the only complaint left, the rules are gone.
+        let answer = kubectl.run_with_input(&words, &invalid.to_string()).await?;
+        if !answer.stderr.contains("spec") {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    bail!("the API server still applies the rules of the CRD")
+}
+
+async fn established(plane: &ControlPlane) -> Result<()> {
+    let name = format!("crd/{}", trainyard_api::names::CRD_NAME);
+    let words = ["wait", "--for=condition=Established", "--timeout=60s", &name];
+    plane.kubectl().run(&words).await?.stdout_of_success()?;
+    Ok(())
+}
+
+/// Names a built binary to be asked for the manifests; without it one is built.
+const BINARY_VARIABLE: &str = "TRAINYARD_BINARY";
+
+/// What the binary prints as its manifests.
+async fn manifests() -> Result<String> {
+    let mut command = match std::env::var_os(BINARY_VARIABLE) {
+        Some(binary) => Command::new(binary),
+        None => built_binary(),
+    };
+    command.arg("manifests").stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
+    let output = command.output().await.context("running `trainyard manifests`")?;
+    let manifests = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(
+        output.status.success() && !manifests.trim().is_empty(),
+        "`trainyard manifests` ended with {} and printed {} bytes",
+        output.status,
+        manifests.len()
+    );
+    Ok(manifests)
+}
+
+/// The binary of this workspace, built if need be.
+fn built_binary() -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .args(["run", "--quiet", "-p", "trainyard", "--"])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    for (variable, _) in std::env::vars_os() {
+        // What Cargo tells this program about itself would make build scripts run again.
+        let name = variable.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&variable);
+        }
+    }
+    command
+}
+
+/// The rules of every role that the manifests bind to the operator, as the API server has them.
+pub(super) async fn rules(plane: &ControlPlane) -> Result<Vec<Value>> {
+    let words = ["get", "clusterroles,roles", "--all-namespaces", "-o", "json"];
+    let listed = plane.kubectl().run(&words).await?.stdout_of_success()?;
+    let bindings = ["get", "clusterrolebindings,rolebindings", "--all-namespaces", "-o", "json"];
+    let bindings = plane.kubectl().run(&bindings).await?.stdout_of_success()?;
+    let user = plane.user(crate::control_plane::Identity::Operator);
+    Ok(rules_of(&user, &serde_json::from_str(&listed)?, &serde_json::from_str(&bindings)?))
+}
+
+fn rules_of(user: &str, roles: &Value, bindings: &Value) -> Vec<Value> {
+    let items = |list: &Value| list["items"].as_array().cloned().unwrap_or_default();
+    let is_user = |subject: &Value| {
+        let word = |key: &str| subject[key].as_str().unwrap_or_default().to_owned();
+        user == format!("system:serviceaccount:{}:{}", word("namespace"), word("name"))
+    };
+    let mut rules = Vec::new();
+    for binding in items(bindings) {
+        let subjects = binding["subjects"].as_array().cloned().unwrap_or_default();
+        if !subjects.iter().any(is_user) {
+            continue;
+        }
+        for role in items(roles) {
+            let same = role["kind"] == binding["roleRef"]["kind"]
+                && role["metadata"]["name"] == binding["roleRef"]["name"];
+            if same {
+                rules.extend(role["rules"].as_array().cloned().unwrap_or_default());
+            }
+        }
+    }
+    rules
+}

@@ -1,0 +1,226 @@
+//! What a scenario gets: a namespace of its own, played kubelets, and ways to act and to wait.
+//!
+//! Must not know which server is behind the clients: the same scenarios run on any.
+
+mod operators;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use http::Method;
+use kube::Client;
+use serde_json::{Value, json};
+
+pub use operators::{RunningOperator, quick_options};
+
+use crate::kubelet::Kubelet;
+use crate::rest::{Resource, Rest};
+use crate::seen::Seen;
+use crate::view::View;
+
+/// How long anything that must happen may take; a loaded machine is slow, not wrong.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The clients a scenario acts through.
+#[derive(Clone)]
+pub struct Clients {
+    /// The person who submits jobs.
+    pub user: Client,
+    /// The played kubelets.
+    pub kubelet: Client,
+    /// The operators that a scenario starts itself.
+    pub operator: Client,
+}
+
+/// One scenario's world.
+#[derive(Clone)]
+pub struct World {
+    /// Its namespace.
+    pub namespace: String,
+    /// The person who submits jobs.
+    pub rest: Rest,
+    /// The played kubelets.
+    pub kubelet: Kubelet,
+    clients: Clients,
+    view: View,
+}
+
+impl World {
+    /// A world in a new namespace.
+    pub async fn open(clients: &Clients, namespace: &str) -> Result<Self> {
+        let rest = Rest::new(clients.user.clone(), namespace);
+        let object = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
+        });
+        rest.send(Method::POST, "/api/v1/namespaces", Some(&object))
+            .await
+            .with_context(|| format!("creating namespace {namespace}"))?;
+        Self::enter(clients, namespace).await
+    }
+
+    /// A world in a namespace that is there.
+    pub async fn enter(clients: &Clients, namespace: &str) -> Result<Self> {
+        let rest = Rest::new(clients.user.clone(), namespace);
+        let view = View::open(&rest).await?;
+        let kubelet = Kubelet::new(Rest::new(clients.kubelet.clone(), namespace), view.clone());
+        let namespace = namespace.to_owned();
+        Ok(Self { namespace, rest, kubelet, clients: clients.clone(), view })
+    }
+
+    /// The same people in another namespace that is there.
+    pub async fn next_door(&self, namespace: &str) -> Result<Self> {
+        Self::enter(&self.clients, namespace).await
+    }
+
+    /// What is there now.
+    #[must_use]
+    pub fn seen(&self) -> Arc<Seen> {
+        self.view.now()
+    }
+
+    /// Submits a job.
+    pub async fn submit(&self, job: impl Into<Value>) -> Result<Value> {
+        let created = self
+            .rest
+            .create(Resource::Jobs, &job.into())
+            .await
+            .context("submitting a job that should be accepted")?;
+        self.view.reach(Resource::Jobs, &created).await?;
+        Ok(created)
+    }
+
+    /// Submits the jobs of a YAML text.
+    pub async fn submit_yaml(&self, yaml: &str) -> Result<Value> {
+        let job: Value = serde_saphyr::from_str(yaml).context("reading the scenario's YAML")?;
+        self.submit(job).await
+    }
+
+    /// Creates any other object of a resource.
+    pub async fn create(&self, resource: Resource, object: &Value) -> Result<Value> {
+        let created = self.rest.create(resource, object).await.context("creating an object")?;
+        self.view.reach(resource, &created).await?;
+        Ok(created)
+    }
+
+    /// Merges into the specification of a job.
+    pub async fn patch_spec(&self, job: &str, spec: Value) -> Result<()> {
+        let patch = json!({"spec": spec});
+        let written = self
+            .rest
+            .merge(Resource::Jobs, job, &patch)
+            .await
+            .with_context(|| format!("editing job {job}"))?;
+        self.view.reach(Resource::Jobs, &written).await
+    }
+
+    /// Sets the number of replicas of a type.
+    pub async fn set_replicas(&self, job: &str, kind: &str, count: i64) -> Result<()> {
+        self.patch_spec(job, json!({"tfReplicaSpecs": {kind: {"replicas": count}}})).await
+    }
+
+    /// Sets the number of workers through the scale subresource.
+    pub async fn scale(&self, job: &str, count: i64) -> Result<()> {
+        let patch = json!({"spec": {"replicas": count}});
+        self.rest
+            .merge(Resource::Jobs, &format!("{job}/scale"), &patch)
+            .await
+            .with_context(|| format!("scaling job {job}"))?;
+        Ok(())
+    }
+
+    /// Merges into the status of a job, as another operator would have left it.
+    pub async fn patch_status(&self, job: &str, status: Value) -> Result<()> {
+        let patch = json!({"status": status});
+        let written = self
+            .rest
+            .merge(Resource::Jobs, &format!("{job}/status"), &patch)
+            .await
+            .with_context(|| format!("writing the status of job {job}"))?;
+        self.view.reach(Resource::Jobs, &written).await
+    }
+
+    /// Deletes a job.
+    pub async fn delete(&self, job: &str) -> Result<()> {
+        let deleted = self.rest.delete(Resource::Jobs, job, None).await;
+        deleted.with_context(|| format!("deleting job {job}"))?;
+        Ok(())
+    }
+
+    /// Waits until it holds; the error tells what was there at the end.
+    pub async fn wait_until(
+        &self,
+        what: &str,
+        holds: impl Fn(&Seen) -> bool + Send,
+    ) -> Result<Arc<Seen>> {
+        let mut view = self.view.clone();
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let seen = view.now();
+            if holds(&seen) {
+                return Ok(seen);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if tokio::time::timeout(left, view.change()).await.is_err() {
+                bail!("never came true: {what}; last seen:\n{}", view.now().story());
+            }
+        }
+    }
+
+    /// Fails when it comes true within that time.
+    pub async fn never_within(
+        &self,
+        ms: u64,
+        what: &str,
+        holds: impl Fn(&Seen) -> bool + Send,
+    ) -> Result<()> {
+        let mut view = self.view.clone();
+        let until = Instant::now() + Duration::from_millis(ms);
+        loop {
+            let seen = view.now();
+            if holds(&seen) {
+                bail!("came true and must not: {what}; seen:\n{}", seen.story());
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if tokio::time::timeout(left, view.change()).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Fails when anything at all is written within that time.
+    pub async fn quiet(&self, ms: u64) -> Result<()> {
+        let before = positions(&self.seen());
+        self.never_within(ms, "something was written although all is done", move |seen| {
+            positions(seen) != before
+        })
+        .await
+    }
+
+    /// Waits until a job has these conditions, in this order.
+    pub async fn wait_conditions(&self, job: &str, wanted: &[&str]) -> Result<Arc<Seen>> {
+        let what = format!("{job} has the conditions {wanted:?}");
+        self.wait_until(&what, |seen| seen.conditions(job) == wanted).await
+    }
+
+    /// Waits until these and no other pods are there.
+    pub async fn wait_pods(&self, wanted: &[&str]) -> Result<Arc<Seen>> {
+        self.wait_until(&format!("the pods are {wanted:?}"), |seen| seen.pods() == wanted).await
+    }
+
+    /// Waits until these and no other services are there.
+    pub async fn wait_services(&self, wanted: &[&str]) -> Result<Arc<Seen>> {
+        let what = format!("the services are {wanted:?}");
+        self.wait_until(&what, |seen| seen.services() == wanted).await
+    }
+
+    /// Waits until another pod of that name than the one with this UID is there.
+    pub async fn wait_successor(&self, pod: &str, uid: &str) -> Result<Arc<Seen>> {
+        let what = format!("pod {pod} has a successor");
+        self.wait_until(&what, |seen| !seen.pod(pod).is_null() && seen.uid(pod) != uid).await
+    }
+}
+
+fn positions(seen: &Seen) -> Vec<u64> {
+    Resource::ALL.map(|resource| seen.position(resource)).to_vec()
+}

@@ -1,0 +1,33 @@
+//! Why an operator ends other than by being asked to.
+
+use thiserror::Error;
+
+/// Why an operator ended.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// Another operator may act now, so this one must not.
+    #[error("the lease {lease} was not renewed in time; another operator may be acting")]
+    LeadershipLost {
+        /// Namespace and name of the lease.
+        lease: String,
+    },
+    /// A setting that cannot be used.
+    #[error("{option} {problem}")]
+    Option {
+        /// Which one.
+        option: &'static str,
+        /// What is wrong with it and what to do.
+        problem: String,
+    },
+}
+
+impl Error {
+    /// One word for logs and metric labels.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::LeadershipLost { .. } => "leadership_lost",
+            Self::Option { .. } => "option",
+        }
+    }
+}

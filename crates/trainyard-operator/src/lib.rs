@@ -1,0 +1,33 @@
+//! The operator: watches, compact caches, work queue, executing plans, events, metrics, lease.
+//!
+//! Owns everything between a `kube::Client` and the pure planners: what is there is read from
+//! watches, what to do next is asked of `trainyard-core`, and the plan is carried out. It must not
+//! know rules of a job's life (they are the planners') and nothing of terminals.
+
+mod backoff;
+mod cache;
+mod calls;
+mod clock;
+mod error;
+mod event_memory;
+mod events;
+#[cfg(test)]
+mod fake;
+mod health;
+mod kind;
+mod limit;
+mod lines;
+mod metrics;
+mod operator;
+mod options;
+mod queue;
+mod schedule;
+pub mod serve;
+mod tfjob;
+mod watch;
+
+pub use error::Error;
+pub use health::Health;
+pub use metrics::Metrics;
+pub use operator::Operator;
+pub use options::{LeaderOptions, Options};

@@ -1,0 +1,69 @@
+//! TFJob as a kind of job.
+//!
+//! Only binds the planner's and the API's names to what the operator asks; decides nothing.
+
+use jiff::Timestamp;
+use trainyard_api::{Meta, TfJob, names};
+use trainyard_core::{Config, Observed, Plan};
+
+use crate::{
+    cache::Object,
+    kind::{JobKind, Seen},
+};
+
+/// The kind `TFJob`.
+#[derive(Debug)]
+pub(crate) struct TfJobs;
+
+impl JobKind for TfJobs {
+    type Job = TfJob;
+
+    const API_VERSION: &'static str = names::API_VERSION;
+    const KIND: &'static str = names::KIND;
+    const RESOURCE: &'static str = names::PLURAL;
+    const STATUS: &'static str = "tfjobs/status";
+    const LABEL: (&'static str, &'static str) = (names::LABEL_OPERATOR, names::OPERATOR);
+    const EVENT_SOURCE: &'static str = names::EVENT_SOURCE;
+    const FRAMEWORK: &'static str = "tensorflow";
+    const REMEDY: &'static str = "install it with: trainyard crd | kubectl apply -f -";
+
+    fn meta(job: &TfJob) -> &Meta {
+        &job.metadata
+    }
+
+    fn is_finished(job: &TfJob) -> bool {
+        job.status().is_finished()
+    }
+
+    fn plan(seen: &Seen<TfJob>, now: Timestamp, config: &Config) -> Plan {
+        let observed = Observed {
+            job: &seen.job,
+            pods: &seen.pods,
+            services: &seen.services,
+            counts_pending_since: seen.counts_pending_since,
+        };
+        trainyard_core::plan(&observed, now, config)
+    }
+}
+
+impl Object for TfJob {
+    fn uid(&self) -> &str {
+        &self.metadata.uid
+    }
+
+    fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    fn version(&self) -> u64 {
+        self.metadata.version()
+    }
+
+    fn owner(&self) -> Option<&str> {
+        None
+    }
+
+    fn same_facts(&mut self, _older: &Self) -> bool {
+        false
+    }
+}

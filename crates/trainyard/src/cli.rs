@@ -1,0 +1,50 @@
+//! The command line: which commands there are.
+//!
+//! Owns parsing; what a command does is in `commands`.
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{convert::Convert, manifests::Manifests, operator};
+
+/// Runs distributed TensorFlow training jobs from the manifests people already have.
+#[derive(Debug, Parser)]
+#[command(name = "trainyard", version, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    // What the others say about themselves stands at their arguments.
+    Operator(Box<operator::Flags>),
+    /// Print the custom resource definition of TFJob, for `kubectl apply -f -`
+    Crd,
+    Manifests(Manifests),
+    Convert(Convert),
+}
+
+/// Reads a command line. The operator's flags may be written with one dash, as Go programs
+/// take them.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let mut args: Vec<OsString> = args.into_iter().collect();
+    if args.get(1).is_some_and(|command| command == "operator") {
+        args[2..].iter_mut().for_each(operator::two_dashes);
+    }
+    Cli::try_parse_from(args)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_holds_together() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,128 @@
+//! The operator's account and rights, and the roles of the people who use TFJobs.
+//!
+//! Owns the complete list of what the operator may do. Whatever it does not use must not be here.
+
+use serde_json::{Value, json};
+use trainyard_api::names::{GROUP, PLURAL, REFERENCE_WEBHOOK};
+
+use super::{NAME, labels};
+use crate::commands::operator::LEASE;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const RBAC_V1: &str = "rbac.authorization.k8s.io/v1";
+
+pub(super) fn service_account(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
+    })
+}
+
+/// What the operator does in every namespace.
+pub(super) fn cluster_role() -> Value {
+    let status = format!("{PLURAL}/status");
+    let finalizers = format!("{PLURAL}/finalizers");
+    json!({
+        "apiVersion": RBAC_V1, "kind": "ClusterRole",
+        "metadata": {"name": NAME, "labels": labels()},
+        "rules": [
+            // Deletion is for jobs whose time to live has ended.
+            rule(GROUP, PLURAL, &["delete", "list", "watch"]),
+            rule(GROUP, &status, &["patch"]),
+            // Clusters that guard `blockOwnerDeletion` ask for this when a pod names its job.
+            rule(GROUP, &finalizers, &["update"]),
+            rule("", "pods", &["create", "delete", "get", "list", "watch"]),
+            rule("", "services", &["create", "delete", "get", "list", "watch"]),
+            rule("", "events", &["create", "patch"]),
+            // Left behind by the reference operator, it would refuse every new job.
+            named(
+                rule(
+                    "admissionregistration.k8s.io",
+                    "validatingwebhookconfigurations",
+                    &["get"],
+                ),
+                REFERENCE_WEBHOOK,
+            ),
+        ],
+    })
+}
+
+pub(super) fn cluster_role_binding(namespace: &str) -> Value {
+    json!({
+        "apiVersion": RBAC_V1, "kind": "ClusterRoleBinding",
+        "metadata": {"name": NAME, "labels": labels()},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": NAME},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
+    })
+}
+
+/// The lease that lets one of several operators act. Creation cannot be limited to a name.
+pub(super) fn lease_role(namespace: &str) -> Value {
+    const COORDINATION: &str = "coordination.k8s.io";
+    json!({
+        "apiVersion": RBAC_V1, "kind": "Role",
+        "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
+        "rules": [
+            rule(COORDINATION, "leases", &["create"]),
+            named(rule(COORDINATION, "leases", &["get", "update"]), LEASE),
+        ],
+    })
+}
+
+pub(super) fn lease_role_binding(namespace: &str) -> Value {
+    json!({
+        "apiVersion": RBAC_V1, "kind": "RoleBinding",
+        "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": NAME},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
+    })
+}
+
+/// Roles that join the cluster's own `view`, `edit` and `admin`, and those of Kubeflow profiles.
+pub(super) fn user_roles() -> [Value; 3] {
+    const READ: [&str; 3] = ["get", "list", "watch"];
+    const WRITE: [&str; 8] = [
+        "create",
+        "delete",
+        "deletecollection",
+        "get",
+        "list",
+        "patch",
+        "update",
+        "watch",
+    ];
+    let status = format!("{PLURAL}/status");
+    let scale = format!("{PLURAL}/scale");
+    [("view", false), ("edit", true), ("admin", true)].map(|(role, writes)| {
+        let mut rules = vec![rule(GROUP, PLURAL, if writes { &WRITE } else { &READ })];
+        rules.push(rule(GROUP, &status, &["get"]));
+        rules.push(rule(
+            GROUP,
+            &scale,
+            if writes {
+                &["get", "patch", "update"]
+            } else {
+                &["get"]
+            },
+        ));
+        let mut labels = labels();
+        labels[format!("{RBAC}/aggregate-to-{role}")] = "true".into();
+        labels[format!("rbac.authorization.kubeflow.org/aggregate-to-kubeflow-{role}")] =
+            "true".into();
+        labels["app.kubernetes.io/component"] = "access".into();
+        json!({
+            "apiVersion": RBAC_V1, "kind": "ClusterRole",
+            "metadata": {"name": format!("trainyard-{role}"), "labels": labels},
+            "rules": rules,
+        })
+    })
+}
+
+fn rule(group: &str, resource: &str, verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": [resource], "verbs": verbs})
+}
+
+fn named(mut rule: Value, name: &str) -> Value {
+    rule["resourceNames"] = json!([name]);
+    rule
+}

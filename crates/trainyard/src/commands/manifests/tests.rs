@@ -1,0 +1,218 @@
+//! What the printed objects promise.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::yaml;
+
+fn objects() -> Vec<Value> {
+    Manifests {
+        namespace: "ops".to_owned(),
+        image: "registry/ty:1".to_owned(),
+        crds: true,
+    }
+    .objects()
+}
+
+fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
+    let mut found = objects
+        .iter()
+        .filter(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+    let object = found.next().unwrap_or_else(|| panic!("no {kind} {name}"));
+    assert!(found.next().is_none(), "{kind} {name} twice");
+    object
+}
+
+#[test]
+fn kinds_and_order() {
+    let kinds: Vec<String> = objects()
+        .iter()
+        .map(|object| {
+            format!(
+                "{}/{}",
+                object["kind"].as_str().unwrap(),
+                object["metadata"]["name"].as_str().unwrap()
+            )
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "Namespace/ops",
+            "CustomResourceDefinition/tfjobs.kubeflow.org",
+            "ServiceAccount/trainyard-operator",
+            "ClusterRole/trainyard-operator",
+            "ClusterRoleBinding/trainyard-operator",
+            "Role/trainyard-operator",
+            "RoleBinding/trainyard-operator",
+            "ClusterRole/trainyard-view",
+            "ClusterRole/trainyard-edit",
+            "ClusterRole/trainyard-admin",
+            "Service/trainyard-operator",
+            "Deployment/trainyard-operator",
+        ]
+    );
+}
+
+#[test]
+fn everything_that_has_a_namespace_is_in_the_one_asked_for() {
+    let cluster_wide = [
+        "Namespace",
+        "CustomResourceDefinition",
+        "ClusterRole",
+        "ClusterRoleBinding",
+    ];
+    for object in objects() {
+        let wide = cluster_wide.contains(&object["kind"].as_str().unwrap());
+        let expected = if wide { Value::Null } else { json!("ops") };
+        assert_eq!(object["metadata"]["namespace"], expected, "{object}");
+        for subject in object["subjects"].as_array().into_iter().flatten() {
+            assert_eq!(subject["namespace"], "ops");
+        }
+    }
+}
+
+#[test]
+fn the_operator_may_do_exactly_this() {
+    let objects = objects();
+    let rights = |kind| -> BTreeSet<String> {
+        let role = find(&objects, kind, NAME);
+        let rules = role["rules"].as_array().unwrap();
+        let one = |rule: &Value, field: &str| rule[field][0].as_str().unwrap().to_owned();
+        rules
+            .iter()
+            .map(|rule| {
+                let verbs: Vec<&str> = rule["verbs"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|verb| verb.as_str().unwrap())
+                    .collect();
+                let name = rule["resourceNames"][0]
+                    .as_str()
+                    .map(|name| format!(" {name}"));
+                format!(
+                    "{}/{}{}: {}",
+                    one(rule, "apiGroups"),
+                    one(rule, "resources"),
+                    name.unwrap_or_default(),
+                    verbs.join(" ")
+                )
+            })
+            .collect()
+    };
+    let expected = [
+        "/events: create patch",
+        "/pods: create delete get list watch",
+        "/services: create delete get list watch",
+        "admissionregistration.k8s.io/validatingwebhookconfigurations \
+         validator.training-operator.kubeflow.org: get",
+        "kubeflow.org/tfjobs/finalizers: update",
+        "kubeflow.org/tfjobs/status: patch",
+        "kubeflow.org/tfjobs: delete list watch",
+    ];
+    assert_eq!(rights("ClusterRole"), expected.map(str::to_owned).into());
+    let expected = [
+        "coordination.k8s.io/leases 1ca428e5.training-operator.kubeflow.org: get update",
+        "coordination.k8s.io/leases: create",
+    ];
+    assert_eq!(rights("Role"), expected.map(str::to_owned).into());
+}
+
+#[test]
+fn the_pod_is_restricted_and_can_be_found() {
+    let objects = objects();
+    let deployment = find(&objects, "Deployment", NAME);
+    let template = &deployment["spec"]["template"];
+    let pod = &template["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert!(pod["securityContext"]["runAsUser"].as_u64().unwrap() > 0);
+    assert_eq!(
+        pod["securityContext"]["seccompProfile"]["type"],
+        "RuntimeDefault"
+    );
+    assert_eq!(pod["serviceAccountName"], NAME);
+    let container = &pod["containers"][0];
+    assert_eq!(container["image"], "registry/ty:1");
+    let security = &container["securityContext"];
+    assert_eq!(security["allowPrivilegeEscalation"], false);
+    assert_eq!(security["readOnlyRootFilesystem"], true);
+    assert_eq!(security["capabilities"], json!({"drop": ["ALL"]}));
+    for field in ["requests", "limits"] {
+        for resource in ["cpu", "memory"] {
+            assert!(
+                container["resources"][field][resource].is_string(),
+                "{field} {resource}"
+            );
+        }
+    }
+    assert_eq!(container["livenessProbe"]["httpGet"]["path"], "/healthz");
+    assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
+
+    let labels = &template["metadata"]["labels"];
+    assert_eq!(labels["name"], "tf-job-operator");
+    assert_eq!(labels["control-plane"], "kubeflow-training-operator");
+    let service = find(&objects, "Service", NAME);
+    for selector in [
+        &deployment["spec"]["selector"]["matchLabels"],
+        &service["spec"]["selector"],
+    ] {
+        for (label, value) in selector.as_object().unwrap() {
+            assert_eq!(&labels[label], value);
+        }
+    }
+}
+
+#[test]
+fn the_pod_runs_with_flags_that_exist() {
+    let objects = objects();
+    let args =
+        &find(&objects, "Deployment", NAME)["spec"]["template"]["spec"]["containers"][0]["args"];
+    let args = args
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|arg| arg.as_str().unwrap());
+    crate::cli::parse(["trainyard"].into_iter().chain(args).map(Into::into)).unwrap();
+}
+
+#[test]
+fn the_text_reads_back_as_the_same_objects() {
+    let objects = objects();
+    let text = yaml::to_string(&objects);
+    let read = yaml::parse(text.as_bytes()).unwrap();
+    assert_eq!(
+        read.into_iter()
+            .map(|document| document.value)
+            .collect::<Vec<_>>(),
+        objects
+    );
+}
+
+#[test]
+fn without_the_definition() {
+    let manifests = Manifests {
+        namespace: "ops".to_owned(),
+        image: "i".to_owned(),
+        crds: false,
+    };
+    let kinds: Vec<_> = manifests
+        .objects()
+        .iter()
+        .map(|object| object["kind"].clone())
+        .collect();
+    assert!(!kinds.contains(&json!("CustomResourceDefinition")));
+    assert_eq!(kinds.len(), 11);
+}
+
+#[test]
+fn names_that_cannot_be_are_refused() {
+    for wrong in ["", "Ops", "a_b", "-a", "a-", &"a".repeat(64)] {
+        assert!(namespace(wrong).is_err(), "{wrong}");
+    }
+    assert!(namespace("kubeflow-2").is_ok());
+    assert!(image("a b").is_err());
+    assert!(image("").is_err());
+}

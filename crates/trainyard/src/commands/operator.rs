@@ -1,0 +1,99 @@
+//! `trainyard operator`: runs the TFJob operator against a cluster until it is told to stop.
+//!
+//! Owns flags, logs, the connection, signals and sockets; the work itself is `trainyard-operator`.
+
+mod client;
+mod flags;
+mod go_syntax;
+mod inherited;
+mod listen;
+mod logs;
+mod signals;
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+use trainyard_operator::{Operator, serve};
+
+pub(crate) use flags::{Flags, LEASE};
+pub(crate) use go_syntax::two_dashes;
+
+use crate::failure::Failure;
+
+/// Threads that work on jobs. The operator waits for the API server most of the time.
+const WORKERS: usize = 2;
+/// How long answers under way may take at the end.
+const SOCKET_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Runs the operator.
+pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
+    let options = flags.options()?;
+    logs::start(&flags.logs);
+    for note in flags.notes() {
+        info!("{note}");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::other("starting the runtime", &error))?;
+    runtime.block_on(operate(flags, options))
+}
+
+async fn operate(flags: &Flags, options: trainyard_operator::Options) -> Result<(), Failure> {
+    let stop = CancellationToken::new();
+    let mut signals = signals::Signals::catch()?;
+    let client = client::connect(flags.kubeconfig.as_deref(), flags.master.as_deref()).await?;
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        namespace = options.namespace.as_deref().unwrap_or("all"),
+        leader_election = options.leader.is_some(),
+        "operator starts"
+    );
+    let operator = Operator::new(client, options);
+    let mut sockets = JoinSet::new();
+    for listener in listen::all(
+        &flags.metrics_bind_address,
+        &flags.health_probe_bind_address,
+    )
+    .await?
+    {
+        sockets.spawn(serve::http(
+            listener,
+            operator.metrics(),
+            operator.health(),
+            stop.clone(),
+        ));
+    }
+
+    let mut work = std::pin::pin!(operator.run(stop.clone()));
+    let ended = loop {
+        tokio::select! {
+            ended = &mut work => break ended,
+            name = signals.next() => {
+                // The first signal ends the work cleanly, the second at once.
+                if stop.is_cancelled() {
+                    return Err(Failure::interrupted(name));
+                }
+                info!(signal = name, "stopping: finishing writes under way");
+                stop.cancel();
+            }
+            Some(socket) = sockets.join_next() => {
+                // Without probes the pod is restarted anyway: better to end in order.
+                if let Ok(Err(problem)) = socket {
+                    error!(%problem, "serving metrics and probes failed");
+                    stop.cancel();
+                }
+            }
+        }
+    };
+    stop.cancel();
+    // A client that keeps its connection open must not keep us.
+    let closed = async { while sockets.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(SOCKET_PATIENCE, closed).await;
+    ended.map_err(|error| Failure::other("the operator ended", &error))?;
+    info!("operator has stopped");
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! The `trainyard` command: reads the command line, runs one command, says how it ended.
+//!
+//! Owns the terminal and the exit code; every decision is made in the library crates.
+
+mod cli;
+mod commands;
+mod failure;
+mod output;
+mod yaml;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match cli::parse(std::env::args_os()) {
+        Ok(cli) => cli,
+        // Help and version end here too, with exit code 0; a reader that has left is no error.
+        Err(answer) => {
+            let _ = answer.print();
+            return ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(failure::USAGE));
+        }
+    };
+    match commands::run(&cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::report(&failure);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

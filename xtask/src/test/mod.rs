@@ -1,0 +1,82 @@
+//! `test`: runs the tiers one after the other, from cheap to dear, times them and sums them up.
+//! What a tier does is in `tiers`.
+
+mod deny;
+mod report;
+mod tiers;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::builder::FalseyValueParser;
+
+use report::{Report, Verdict};
+use tiers::Tier;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Run only this tier; may be given several times.
+    #[arg(long = "tier", value_name = "NAME")]
+    tiers: Vec<Tier>,
+    /// A tier that cannot run here is a failure. Set in CI.
+    #[arg(long, env = "CI", value_parser = FalseyValueParser::new())]
+    ci: bool,
+    /// Run only the tests whose names contain this (tiers `unit` and `cluster`).
+    filter: Option<String>,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
+    let filter = arguments.filter.as_deref();
+    let mut report = Report::default();
+    for tier in selected(&arguments.tiers, filter.is_some()) {
+        println!("\n=== {tier}: {}", tier.purpose());
+        let started = Instant::now();
+        let verdict = tier.run(filter).await.unwrap_or_else(|error| {
+            eprintln!("error: {error:#}");
+            Verdict::failure()
+        });
+        if let Verdict::Skipped(reason) = &verdict {
+            eprintln!("\n*** SKIPPED {tier}: {reason}\n");
+        }
+        report.add(tier.to_string(), verdict, started.elapsed());
+    }
+    println!("\n{report}");
+    Ok(if report.good(arguments.ci) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Without names every tier; with a filter only those that have tests to filter.
+fn selected(named: &[Tier], filtered: bool) -> Vec<Tier> {
+    let wanted = |tier: &Tier| {
+        if named.is_empty() {
+            !filtered || tier.takes_filter()
+        } else {
+            named.contains(tier)
+        }
+    };
+    Tier::ALL.into_iter().filter(wanted).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiers_run_from_cheap_to_dear_whatever_the_order_of_names() {
+        assert_eq!(selected(&[], false), Tier::ALL);
+        assert_eq!(
+            selected(&[Tier::Unit, Tier::Fmt], false),
+            [Tier::Fmt, Tier::Unit]
+        );
+    }
+
+    #[test]
+    fn a_filter_leaves_the_tiers_that_have_named_tests() {
+        assert_eq!(selected(&[], true), [Tier::Unit, Tier::Cluster]);
+        assert_eq!(selected(&[Tier::Cluster], true), [Tier::Cluster]);
+    }
+}

@@ -1,0 +1,119 @@
+//! What the tiers gave: counts and minutes, the closing lines, and whether all is well. Pure.
+
+use std::fmt;
+use std::time::Duration;
+
+use trainyard_e2e::counts::Counts;
+
+/// How a tier ended.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// It ran.
+    Ran(Counts),
+    /// It could not run on this machine, for this reason.
+    Skipped(String),
+}
+
+impl Verdict {
+    /// A tier that broke off.
+    pub(crate) fn failure() -> Self {
+        Self::Ran(Counts::one(false))
+    }
+}
+
+/// All tiers of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    rows: Vec<(String, Verdict, Duration)>,
+}
+
+impl Report {
+    pub(crate) fn add(&mut self, tier: String, verdict: Verdict, took: Duration) {
+        self.rows.push((tier, verdict, took));
+    }
+
+    /// Nothing failed, something ran, and in CI nothing was skipped.
+    pub(crate) fn good(&self, ci: bool) -> bool {
+        let (counts, skipped) = self.sum();
+        counts.failed == 0 && counts.passed > 0 && !(ci && skipped > 0)
+    }
+
+    fn sum(&self) -> (Counts, usize) {
+        let mut counts = Counts::default();
+        let mut skipped = 0;
+        for (_, verdict, _) in &self.rows {
+            match verdict {
+                Verdict::Ran(ran) => counts += *ran,
+                Verdict::Skipped(_) => skipped += 1,
+            }
+        }
+        (counts, skipped)
+    }
+}
+
+fn minutes(duration: Duration) -> f64 {
+    duration.as_secs_f64() / 60.0
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (tier, verdict, took) in &self.rows {
+            write!(formatter, "{tier:<8} {:>6.2} min  ", minutes(*took))?;
+            match verdict {
+                Verdict::Ran(Counts { passed, failed }) => {
+                    writeln!(formatter, "{passed} passed, {failed} failed")?;
+                }
+                Verdict::Skipped(reason) => writeln!(formatter, "SKIPPED: {reason}")?,
+            }
+        }
+        let (counts, skipped) = self.sum();
+        let total = minutes(self.rows.iter().map(|row| row.2).sum());
+        write!(
+            formatter,
+            "total: {} passed, {} failed, {skipped} tiers skipped, {total:.2} min",
+            counts.passed, counts.failed
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(verdicts: Vec<Verdict>) -> Report {
+        let mut report = Report::default();
+        for verdict in verdicts {
+            report.add("unit".to_owned(), verdict, Duration::from_secs(30));
+        }
+        report
+    }
+
+    fn ran(passed: usize, failed: usize) -> Verdict {
+        Verdict::Ran(Counts { passed, failed })
+    }
+
+    #[test]
+    fn one_failure_or_nothing_at_all_is_bad() {
+        assert!(report(vec![ran(1, 0)]).good(true));
+        assert!(!report(vec![ran(9, 1)]).good(false));
+        assert!(!report(vec![ran(0, 0)]).good(false));
+        assert!(!report(vec![]).good(false));
+    }
+
+    #[test]
+    fn a_skip_is_bad_in_ci_only() {
+        let verdicts = || vec![ran(1, 0), Verdict::Skipped("no Go".to_owned())];
+        assert!(report(verdicts()).good(false));
+        assert!(!report(verdicts()).good(true));
+    }
+
+    #[test]
+    fn it_ends_with_one_line_of_counts() {
+        let text = report(vec![ran(3, 1), Verdict::Skipped("no Go".to_owned())]).to_string();
+        assert_eq!(
+            text.lines().last().unwrap(),
+            "total: 3 passed, 1 failed, 1 tiers skipped, 1.00 min"
+        );
+        assert!(text.contains("SKIPPED: no Go"), "{text}");
+    }
+}

@@ -1,0 +1,151 @@
+//! What each test tier runs. Knows programs and their output; sums and times are `report`'s.
+
+use std::fmt;
+
+use anyhow::Result;
+use trainyard_e2e::control_plane::{Binaries, Program};
+use trainyard_e2e::counts::Counts;
+
+use super::deny;
+use super::report::Verdict;
+use crate::cargo::{cargo, succeeds, succeeds_while_reading};
+use crate::tidy;
+
+/// A test tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Tier {
+    Fmt,
+    Tidy,
+    Clippy,
+    Deny,
+    Unit,
+    Cluster,
+}
+
+impl Tier {
+    /// From cheap to dear.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Fmt,
+        Self::Tidy,
+        Self::Clippy,
+        Self::Deny,
+        Self::Unit,
+        Self::Cluster,
+    ];
+
+    pub(crate) fn purpose(self) -> &'static str {
+        match self {
+            Self::Fmt => "the code is formatted",
+            Self::Tidy => "lengths, headers, dependency arrows, left-overs",
+            Self::Clippy => "lints, with warnings as errors",
+            Self::Deny => "licences, sources and duplicates of dependencies",
+            Self::Unit => "everything that needs nothing but Rust",
+            Self::Cluster => "the operator on a real Kubernetes control plane",
+        }
+    }
+
+    /// Does it consist of tests with names?
+    pub(crate) fn takes_filter(self) -> bool {
+        matches!(self, Self::Unit | Self::Cluster)
+    }
+
+    pub(crate) async fn run(self, filter: Option<&str>) -> Result<Verdict> {
+        let counts = match self {
+            Self::Fmt => Counts::one(succeeds(&mut cargo(&["fmt", "--all", "--check"])).await?),
+            Self::Tidy => tidy::run().await?,
+            Self::Clippy => {
+                let words = [
+                    "clippy",
+                    "--workspace",
+                    "--all-targets",
+                    "--",
+                    "-D",
+                    "warnings",
+                ];
+                Counts::one(succeeds(&mut cargo(&words)).await?)
+            }
+            Self::Deny => return deny::run().await,
+            Self::Unit => unit(filter).await?,
+            Self::Cluster => return cluster(filter).await,
+        };
+        Ok(Verdict::Ran(counts))
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Fmt => "fmt",
+            Self::Tidy => "tidy",
+            Self::Clippy => "clippy",
+            Self::Deny => "deny",
+            Self::Unit => "unit",
+            Self::Cluster => "cluster",
+        })
+    }
+}
+
+async fn unit(filter: Option<&str>) -> Result<Counts> {
+    let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
+    command.args(filter);
+    let mut counts = Counts::default();
+    let succeeded = succeeds_while_reading(&mut command, |line| {
+        counts += test_result(line).unwrap_or_default();
+    })
+    .await?;
+    if !succeeded && counts.failed == 0 {
+        // It did not even compile, or a test took the whole process with it.
+        counts.failed = 1;
+    }
+    Ok(counts)
+}
+
+/// The counts of a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; …`.
+fn test_result(line: &str) -> Option<Counts> {
+    let (_, numbers) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let number_before = |word: &str| {
+        let part = numbers
+            .split(';')
+            .find_map(|part| part.trim().strip_suffix(word))?;
+        part.trim().parse().ok()
+    };
+    Some(Counts {
+        passed: number_before("passed")?,
+        failed: number_before("failed")?,
+    })
+}
+
+async fn cluster(filter: Option<&str>) -> Result<Verdict> {
+    if let Some(obstacle) = Binaries::obstacle(&Program::ALL).await? {
+        return Ok(Verdict::Skipped(obstacle));
+    }
+    Ok(Verdict::Ran(trainyard_e2e::suite::run(filter).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_lines_of_the_test_harness_are_counted() {
+        let line = "test result: FAILED. 12 passed; 2 failed; 1 ignored; 0 measured; 0 filtered \
+                    out; finished in 0.03s";
+        assert_eq!(
+            test_result(line),
+            Some(Counts {
+                passed: 12,
+                failed: 2
+            })
+        );
+        assert_eq!(test_result("test result::parses ... ok"), None);
+        assert_eq!(test_result("running 3 tests"), None);
+    }
+
+    #[test]
+    fn names_on_the_command_line_are_the_names_in_the_report() {
+        for tier in Tier::ALL {
+            let name = clap::ValueEnum::to_possible_value(&tier).unwrap();
+            assert_eq!(name.get_name(), tier.to_string());
+        }
+    }
+}
