@@ -25,28 +25,18 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
     let started = Instant::now();
-    let mut options = Options {
-        keep: arguments.keep,
-        scheduler: arguments.scheduler,
-        ..Options::default()
-    };
+    let mut options =
+        Options { keep: arguments.keep, scheduler: arguments.scheduler, ..Options::default() };
     if !arguments.controllers.is_empty() {
         options.controllers = arguments.controllers;
     }
     let mut plane = ControlPlane::start(options).await?;
-    println!(
-        "ready after {:.1} s at {}",
-        started.elapsed().as_secs_f64(),
-        plane.url()
-    );
+    println!("ready after {:.1} s at {}", started.elapsed().as_secs_f64(), plane.url());
     for (program, pid) in plane.pids() {
         println!("  {program}: process {pid}");
     }
     println!("logs, audit log and kubeconfigs: {}", plane.dir().display());
-    println!(
-        "export KUBECONFIG={}",
-        plane.kubeconfig(Identity::Admin).display()
-    );
+    println!("export KUBECONFIG={}", plane.kubeconfig(Identity::Admin).display());
     println!("Ctrl-C ends it.");
     loop {
         tokio::time::sleep(WATCH).await;

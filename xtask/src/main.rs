@@ -7,8 +7,10 @@
     reason = "a developer's tool speaks through its terminal"
 )]
 
+mod bench;
 mod cargo;
 mod control_plane;
+mod demo;
 mod test;
 mod tidy;
 
@@ -34,6 +36,10 @@ enum Command {
     Test(test::Arguments),
     /// Start a real Kubernetes control plane on loopback and wait for Ctrl-C.
     ControlPlane(control_plane::Arguments),
+    /// Show a job on a real control plane, from submission to success.
+    Demo,
+    /// Measure on a real control plane; prints one JSON line.
+    Bench(bench::Arguments),
     /// Check file lengths, headers, dependency arrows and left-overs.
     Tidy,
 }
@@ -64,13 +70,11 @@ async fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::Test(arguments) => test::run(arguments).await,
         Command::ControlPlane(arguments) => control_plane::run(arguments).await,
+        Command::Demo => demo::run().await,
+        Command::Bench(arguments) => bench::run(arguments).await,
         Command::Tidy => {
             let counts = tidy::run().await?;
-            Ok(if counts.failed == 0 {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            })
+            Ok(if counts.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
     }
 }

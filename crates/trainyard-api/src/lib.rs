@@ -5,6 +5,7 @@
 
 #[doc(hidden)]
 pub mod cases;
+pub mod convert;
 pub mod crd;
 pub mod meta;
 pub mod names;
@@ -15,6 +16,7 @@ pub mod tfjob;
 pub mod time;
 pub mod validate;
 
+pub use convert::{ConvertError, convert};
 pub use crd::tfjob_crd;
 pub use meta::{Meta, OwnerRef};
 pub use replica::{ReplicaId, ReplicaType};

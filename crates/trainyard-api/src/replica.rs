@@ -25,13 +25,7 @@ pub enum ReplicaType {
 
 impl ReplicaType {
     /// All types, in the order of visits.
-    pub const ALL: [Self; 5] = [
-        Self::Chief,
-        Self::Evaluator,
-        Self::Master,
-        Self::Ps,
-        Self::Worker,
-    ];
+    pub const ALL: [Self; 5] = [Self::Chief, Self::Evaluator, Self::Master, Self::Ps, Self::Worker];
 
     /// The spelling used in manifests and status.
     #[must_use]
@@ -60,9 +54,7 @@ impl ReplicaType {
     /// The type of a key in any case.
     #[must_use]
     pub fn parse(key: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.as_str().eq_ignore_ascii_case(key))
+        Self::ALL.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(key))
     }
 
     /// Whether this type, where present, decides the job.

@@ -24,10 +24,7 @@ pub struct SpecError {
 
 impl SpecError {
     fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            problem: problem.into(),
-        }
+        Self { path: path.into(), problem: problem.into() }
     }
 
     /// One word for event reasons and metric labels.
@@ -103,9 +100,7 @@ impl RunPolicy {
     /// Whether somebody else looks after this job.
     #[must_use]
     pub fn is_managed_elsewhere(&self) -> bool {
-        self.managed_by
-            .as_deref()
-            .is_some_and(|by| by != names::MANAGED_BY_US)
+        self.managed_by.as_deref().is_some_and(|by| by != names::MANAGED_BY_US)
     }
 }
 
@@ -198,10 +193,7 @@ impl TfJobSpec {
     /// Reads and defaults a specification.
     pub fn parse(value: Value) -> Result<Self, SpecError> {
         let Value::Object(mut spec) = value else {
-            return Err(SpecError::new(
-                "spec",
-                "is missing; give spec.tfReplicaSpecs",
-            ));
+            return Err(SpecError::new("spec", "is missing; give spec.tfReplicaSpecs"));
         };
         let run_policy = run_policy(&spec)?;
         let success_policy = match text(&spec, "spec", "successPolicy")? {
@@ -217,22 +209,13 @@ impl TfJobSpec {
         let dynamic_workers = flag(&spec, "spec", "enableDynamicWorker")?;
         let tensorboard = tensorboard(&spec)?;
         let replicas = replicas(spec.remove("tfReplicaSpecs"))?;
-        Ok(Self {
-            replicas,
-            run_policy,
-            success_policy,
-            dynamic_workers,
-            tensorboard,
-        })
+        Ok(Self { replicas, run_policy, success_policy, dynamic_workers, tensorboard })
     }
 
     /// Replicas asked for, of all types.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.replicas
-            .values()
-            .map(|spec| u64::from(spec.replicas))
-            .sum()
+        self.replicas.values().map(|spec| u64::from(spec.replicas)).sum()
     }
 
     /// How many replicas of that type are asked for; 0 when the type is absent.
@@ -268,28 +251,19 @@ fn replicas(value: Option<Value>) -> Result<BTreeMap<ReplicaType, ReplicaSpec>, 
         })?;
         let spec = replica_spec(&path, kind, entry)?;
         if replicas.insert(kind, spec).is_some() {
-            return Err(SpecError::new(
-                path,
-                format!("names {kind} a second time; keep one"),
-            ));
+            return Err(SpecError::new(path, format!("names {kind} a second time; keep one")));
         }
     }
     let chiefs = replicas.keys().filter(|kind| kind.is_chief()).count();
     if chiefs > 1 {
-        return Err(SpecError::new(
-            path,
-            "must not have both Chief and Master; keep one",
-        ));
+        return Err(SpecError::new(path, "must not have both Chief and Master; keep one"));
     }
     Ok(replicas)
 }
 
 fn replica_spec(path: &str, kind: ReplicaType, value: Value) -> Result<ReplicaSpec, SpecError> {
     let Value::Object(mut entry) = value else {
-        return Err(SpecError::new(
-            path,
-            "must be an object with a pod template",
-        ));
+        return Err(SpecError::new(path, "must be an object with a pod template"));
     };
     let replicas = replica_count(path, kind, &entry)?;
     let own = text(&entry, path, "restartPolicy")?.map(str::to_owned);
@@ -308,12 +282,7 @@ fn replica_spec(path: &str, kind: ReplicaType, value: Value) -> Result<ReplicaSp
             format!("{chosen:?} is not known; use Always, OnFailure, Never or ExitCode"),
         )
     })?;
-    Ok(ReplicaSpec {
-        replicas,
-        restart_policy,
-        template_policy_overridden: overridden,
-        template,
-    })
+    Ok(ReplicaSpec { replicas, restart_policy, template_policy_overridden: overridden, template })
 }
 
 fn replica_count(
@@ -324,10 +293,7 @@ fn replica_count(
     let count = number(entry, path, "replicas")?.unwrap_or(1);
     let path = format!("{path}.replicas");
     if kind.is_chief() && count > 1 {
-        return Err(SpecError::new(
-            path,
-            format!("{count} is too many; a job has one {kind}"),
-        ));
+        return Err(SpecError::new(path, format!("{count} is too many; a job has one {kind}")));
     }
     u32::try_from(count)
         .ok()
@@ -337,9 +303,7 @@ fn replica_count(
 
 fn check_containers(path: &str, template: &Value) -> Result<(), SpecError> {
     let path = format!("{path}.template.spec.containers");
-    let containers = template
-        .pointer("/spec/containers")
-        .and_then(Value::as_array);
+    let containers = template.pointer("/spec/containers").and_then(Value::as_array);
     let trains = containers.is_some_and(|containers| {
         containers.iter().any(|container| {
             container.get("name").and_then(Value::as_str) == Some(names::CONTAINER)
@@ -348,10 +312,7 @@ fn check_containers(path: &str, template: &Value) -> Result<(), SpecError> {
     if trains {
         Ok(())
     } else {
-        Err(SpecError::new(
-            path,
-            "must have at least one container with name tensorflow",
-        ))
+        Err(SpecError::new(path, "must have at least one container with name tensorflow"))
     }
 }
 
@@ -425,14 +386,8 @@ fn tensorboard(spec: &Map<String, Value>) -> Result<Option<TensorBoard>, SpecErr
     Ok(Some(TensorBoard {
         log_dir,
         image: owned("image")?,
-        volumes: board
-            .get("volumes")
-            .filter(|value| !value.is_null())
-            .cloned(),
-        volume_mounts: board
-            .get("volumeMounts")
-            .filter(|value| !value.is_null())
-            .cloned(),
+        volumes: board.get("volumes").filter(|value| !value.is_null()).cloned(),
+        volume_mounts: board.get("volumeMounts").filter(|value| !value.is_null()).cloned(),
         service_type: owned("serviceType")?,
     }))
 }
@@ -445,10 +400,9 @@ fn text<'a>(
     match map.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => Err(SpecError::new(
-            format!("{path}.{key}"),
-            format!("{other} must be a string"),
-        )),
+        Some(other) => {
+            Err(SpecError::new(format!("{path}.{key}"), format!("{other} must be a string")))
+        }
     }
 }
 
@@ -456,10 +410,7 @@ fn number(map: &Map<String, Value>, path: &str, key: &str) -> Result<Option<i64>
     match map.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => value.as_i64().map(Some).ok_or_else(|| {
-            SpecError::new(
-                format!("{path}.{key}"),
-                format!("{value} must be a whole number"),
-            )
+            SpecError::new(format!("{path}.{key}"), format!("{value} must be a whole number"))
         }),
     }
 }
@@ -468,9 +419,11 @@ fn flag(map: &Map<String, Value>, path: &str, key: &str) -> Result<bool, SpecErr
     match map.get(key) {
         None | Some(Value::Null) => Ok(false),
         Some(Value::Bool(flag)) => Ok(*flag),
-        Some(other) => Err(SpecError::new(
-            format!("{path}.{key}"),
-            format!("{other} must be true or false"),
-        )),
+        Some(other) => {
+            Err(SpecError::new(format!("{path}.{key}"), format!("{other} must be true or false")))
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

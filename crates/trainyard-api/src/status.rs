@@ -194,10 +194,7 @@ impl FailureKind {
     /// whatever the pod policy says.
     #[must_use]
     pub const fn stops_everything(self) -> bool {
-        matches!(
-            self,
-            Self::BackoffLimitExceeded | Self::DeadlineExceeded | Self::StartTimeout
-        )
+        matches!(self, Self::BackoffLimitExceeded | Self::DeadlineExceeded | Self::StartTimeout)
     }
 }
 
@@ -205,9 +202,7 @@ impl JobStatus {
     /// The condition of that type.
     #[must_use]
     pub fn condition(&self, kind: ConditionType) -> Option<&Condition> {
-        self.conditions
-            .iter()
-            .find(|condition| condition.kind == kind)
+        self.conditions.iter().find(|condition| condition.kind == kind)
     }
 
     /// Whether the condition of that type holds.
@@ -230,10 +225,7 @@ where
     T: DeserializeOwned,
 {
     let items = Option::<Vec<Value>>::deserialize(deserializer)?.unwrap_or_default();
-    Ok(items
-        .into_iter()
-        .filter_map(|item| serde_json::from_value(item).ok())
-        .collect())
+    Ok(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
 }
 
 /// Entries whose key and value can be read.
@@ -247,10 +239,7 @@ where
     Ok(entries
         .into_iter()
         .filter_map(|(key, value)| {
-            Some((
-                ReplicaType::parse(&key)?,
-                serde_json::from_value(value).ok()?,
-            ))
+            Some((ReplicaType::parse(&key)?, serde_json::from_value(value).ok()?))
         })
         .collect())
 }
@@ -289,9 +278,7 @@ mod tests {
     #[test]
     fn zero_counts_are_left_out() {
         let mut status = JobStatus::default();
-        status
-            .replica_statuses
-            .insert(ReplicaType::Ps, ReplicaStatus::default());
+        status.replica_statuses.insert(ReplicaType::Ps, ReplicaStatus::default());
         assert_eq!(
             serde_json::to_value(&status).unwrap(),
             json!({"conditions": [], "replicaStatuses": {"PS": {}}})

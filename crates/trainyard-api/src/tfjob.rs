@@ -44,10 +44,7 @@ impl TfJob {
     /// The specification as a JSON value; `null` when there is none.
     #[must_use]
     pub fn spec_value(&self) -> serde_json::Value {
-        self.spec
-            .as_ref()
-            .and_then(|raw| serde_json::from_str(raw.get()).ok())
-            .unwrap_or_default()
+        self.spec.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
     }
 
     /// The status. What cannot be read counts as not written: the next write replaces it.

@@ -13,6 +13,5 @@ pub fn whole_seconds(time: Timestamp) -> Timestamp {
 /// The time some seconds later; saturates at the end of time.
 #[must_use]
 pub fn after_seconds(time: Timestamp, seconds: i64) -> Timestamp {
-    time.checked_add(SignedDuration::from_secs(seconds))
-        .unwrap_or(Timestamp::MAX)
+    time.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
 }

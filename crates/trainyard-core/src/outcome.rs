@@ -17,10 +17,13 @@ struct Words {
     failed_text: &'static str,
 }
 
+/// Words, and the objects they are about.
+type Told<'a> = (Words, Vec<(u32, &'a str)>);
+
 /// The events that tell how the creations and deletions of a stage went.
 #[must_use]
 pub fn outcome_events(outcomes: &[(&Write, Outcome)], events_each: usize) -> Vec<Event> {
-    let mut done: BTreeMap<(&str, &str), (Words, Vec<(u32, &str)>)> = BTreeMap::new();
+    let mut done: BTreeMap<(&str, &str), Told<'_>> = BTreeMap::new();
     let mut events = Vec::new();
     for (write, outcome) in outcomes {
         let Some((words, group, index, name)) = told(write) else {
@@ -28,9 +31,7 @@ pub fn outcome_events(outcomes: &[(&Write, Outcome)], events_each: usize) -> Vec
         };
         match outcome {
             Ok(()) => {
-                let entry = done
-                    .entry((words.done, group))
-                    .or_insert((words, Vec::new()));
+                let entry = done.entry((words.done, group)).or_insert((words, Vec::new()));
                 entry.1.push((index, name));
             }
             Err(error) => {
@@ -48,76 +49,44 @@ pub fn outcome_events(outcomes: &[(&Write, Outcome)], events_each: usize) -> Vec
             _ => names.iter().map(|(_, name)| (*name).to_owned()).collect(),
         };
         for name in told {
-            events.push(Event::normal(
-                words.done,
-                format!("{}: {name}", words.done_text),
-            ));
+            events.push(Event::normal(words.done, format!("{}: {name}", words.done_text)));
         }
     }
     events
 }
 
 fn told(write: &Write) -> Option<(Words, &str, u32, &str)> {
-    let words = |done, done_text, failed, failed_text| Words {
-        done,
-        done_text,
-        failed,
-        failed_text,
-    };
+    let words =
+        |done, done_text, failed, failed_text| Words { done, done_text, failed, failed_text };
     let create = "Error creating";
     let delete = "Error deleting";
     match write {
         Write::CreatePod(c) => Some((
-            words(
-                "SuccessfulCreatePod",
-                "Created pod",
-                "FailedCreatePod",
-                create,
-            ),
+            words("SuccessfulCreatePod", "Created pod", "FailedCreatePod", create),
             c.group,
             c.index,
             &c.name,
         )),
         Write::CreateService(c) => Some((
-            words(
-                "SuccessfulCreateService",
-                "Created service",
-                "FailedCreateService",
-                create,
-            ),
+            words("SuccessfulCreateService", "Created service", "FailedCreateService", create),
             c.group,
             c.index,
             &c.name,
         )),
         Write::DeletePod(d) => Some((
-            words(
-                "SuccessfulDeletePod",
-                "Deleted pod",
-                "FailedDeletePod",
-                delete,
-            ),
+            words("SuccessfulDeletePod", "Deleted pod", "FailedDeletePod", delete),
             d.group,
             d.index,
             &d.name,
         )),
         Write::DeleteService(d) => Some((
-            words(
-                "SuccessfulDeleteService",
-                "Deleted service",
-                "FailedDeleteService",
-                delete,
-            ),
+            words("SuccessfulDeleteService", "Deleted service", "FailedDeleteService", delete),
             d.group,
             d.index,
             &d.name,
         )),
         Write::DeleteJob(d) => Some((
-            words(
-                "SuccessfulDeleteJob",
-                "Deleted job",
-                "FailedDeleteJob",
-                delete,
-            ),
+            words("SuccessfulDeleteJob", "Deleted job", "FailedDeleteJob", delete),
             d.group,
             d.index,
             &d.name,

@@ -56,10 +56,7 @@ mod tests {
     fn turns_one_into_the_other() {
         let cases = [
             (json!(null), json!({"a": 1})),
-            (
-                json!({"a": 1, "b": {"c": 2, "d": [1, 2]}}),
-                json!({"b": {"c": 3, "d": [2]}}),
-            ),
+            (json!({"a": 1, "b": {"c": 2, "d": [1, 2]}}), json!({"b": {"c": 3, "d": [2]}})),
             (json!({"a": {"x": 1}}), json!({"a": {}})),
             (json!({"a": 1}), json!({"a": {"b": 1}})),
         ];

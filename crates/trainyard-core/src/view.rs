@@ -152,31 +152,19 @@ impl PodView {
     /// The container that trains.
     #[must_use]
     pub fn main_container(&self) -> Option<&ContainerView> {
-        self.containers
-            .iter()
-            .find(|container| &*container.name == names::CONTAINER)
+        self.containers.iter().find(|container| &*container.name == names::CONTAINER)
     }
 
     /// Restarts in place of all its containers.
     #[must_use]
     pub fn restarts(&self) -> i64 {
-        self.init_containers
-            .iter()
-            .chain(&self.containers)
-            .map(|c| c.restarts)
-            .sum()
+        self.init_containers.iter().chain(&self.containers).map(|c| c.restarts).sum()
     }
 
     /// Whether two versions of the pod look the same to every decision.
     #[must_use]
     pub fn same_facts(&self, other: &Self) -> bool {
-        Self {
-            version: 0,
-            ..self.clone()
-        } == Self {
-            version: 0,
-            ..other.clone()
-        }
+        Self { version: 0, ..self.clone() } == Self { version: 0, ..other.clone() }
     }
 }
 
@@ -291,16 +279,9 @@ struct EndWire {
 
 impl From<PodWire> for PodView {
     fn from(wire: PodWire) -> Self {
-        let PodWire {
-            metadata: meta,
-            spec,
-            status,
-        } = wire;
+        let PodWire { metadata: meta, spec, status } = wire;
         let holds = |kind: &str, value: &str| {
-            status
-                .conditions
-                .iter()
-                .find(|c| &*c.r#type == kind && &*c.status == value)
+            status.conditions.iter().find(|c| &*c.r#type == kind && &*c.status == value)
         };
         Self {
             role: role(&meta.labels),
@@ -319,16 +300,8 @@ impl From<PodWire> for PodView {
             phase: status.phase,
             reason: status.reason,
             message: status.message,
-            init_containers: status
-                .init_container_statuses
-                .into_iter()
-                .map(Into::into)
-                .collect(),
-            containers: status
-                .container_statuses
-                .into_iter()
-                .map(Into::into)
-                .collect(),
+            init_containers: status.init_container_statuses.into_iter().map(Into::into).collect(),
+            containers: status.container_statuses.into_iter().map(Into::into).collect(),
             namespace: meta.namespace.into(),
             name: meta.name.into(),
             uid: meta.uid.into(),
@@ -338,11 +311,7 @@ impl From<PodWire> for PodView {
 
 impl From<ContainerWire> for ContainerView {
     fn from(wire: ContainerWire) -> Self {
-        let StateWire {
-            waiting,
-            running,
-            terminated,
-        } = wire.state;
+        let StateWire { waiting, running, terminated } = wire.state;
         let state = if let Some(end) = terminated {
             ContainerState::Terminated {
                 exit_code: end.exit_code,
@@ -353,15 +322,10 @@ impl From<ContainerWire> for ContainerView {
                 finished_at: end.finished_at,
             }
         } else if let Some(run) = running {
-            ContainerState::Running {
-                started_at: run.started_at,
-            }
+            ContainerState::Running { started_at: run.started_at }
         } else {
             let wait = waiting.unwrap_or_default();
-            ContainerState::Waiting {
-                reason: wait.reason,
-                message: wait.message,
-            }
+            ContainerState::Waiting { reason: wait.reason, message: wait.message }
         };
         Self {
             name: wire.name,
@@ -373,16 +337,12 @@ impl From<ContainerWire> for ContainerView {
 }
 
 fn deletion(meta: &Meta) -> Option<Deletion> {
-    meta.deletion_timestamp.map(|due| Deletion {
-        due,
-        grace_seconds: meta.deletion_grace_period_seconds.unwrap_or(0),
-    })
+    meta.deletion_timestamp
+        .map(|due| Deletion { due, grace_seconds: meta.deletion_grace_period_seconds.unwrap_or(0) })
 }
 
 fn role(labels: &BTreeMap<String, String>) -> Role {
-    let index = labels
-        .get(names::LABEL_INDEX)
-        .and_then(|index| index.parse::<u32>().ok());
+    let index = labels.get(names::LABEL_INDEX).and_then(|index| index.parse::<u32>().ok());
     match (labels.get(names::LABEL_TYPE), index) {
         (Some(kind), Some(0)) if kind == names::TENSORBOARD => Role::TensorBoard,
         (Some(kind), Some(index)) => ReplicaType::parse(kind)

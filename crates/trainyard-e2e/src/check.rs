@@ -4,14 +4,28 @@
 use std::fmt::Debug;
 
 use anyhow::{Result, ensure};
+use serde_json::Value;
 
 /// Both must be the same.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers pass literals, references and computed values alike"
+)]
 pub fn equal<A, B>(what: &str, got: A, wanted: B) -> Result<()>
 where
     A: PartialEq<B> + Debug,
     B: Debug,
 {
     ensure!(got == wanted, "{what}:\n     got {got:?}\n  wanted {wanted:?}");
+    Ok(())
+}
+
+/// The fields, by JSON pointer, must have these values.
+pub fn fields(what: &str, object: &Value, wanted: &[(&str, Value)]) -> Result<()> {
+    for (pointer, value) in wanted {
+        let got = object.pointer(pointer).unwrap_or(&Value::Null);
+        ensure!(got == value, "{what}, {pointer}:\n     got {got}\n  wanted {value}");
+    }
     Ok(())
 }
 

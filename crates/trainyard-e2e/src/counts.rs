@@ -13,10 +13,7 @@ impl Counts {
     /// One check.
     #[must_use]
     pub fn one(passed: bool) -> Self {
-        Self {
-            passed: usize::from(passed),
-            failed: usize::from(!passed),
-        }
+        Self { passed: usize::from(passed), failed: usize::from(!passed) }
     }
 }
 

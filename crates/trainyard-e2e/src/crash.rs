@@ -15,6 +15,7 @@ use futures::StreamExt as _;
 
 use crate::scenarios::Scenario;
 use crate::suite::Stage;
+use crate::suite::report::say;
 use crate::world::World;
 use end::End;
 use layer::{Fault, Mode, Trap};
@@ -38,7 +39,7 @@ pub(crate) async fn run(stage: &Stage) {
         stage.report().tell(&story.name, &result.map(|_| ()), started.elapsed());
     }
     if runs > 0 {
-        stage.report().note(&format!("        {runs} crash points in all"));
+        say(&format!("        {runs} crash points in all"));
     }
 }
 
@@ -93,12 +94,12 @@ async fn perform(stage: &Stage, story: &Scenario, fault: Fault, wanted: &End) ->
     let client = layer::client(world.operator_client(), Arc::clone(&trap));
     let mut operator = Some(world.start_operator_with(client, stories::options).await?);
     let mut play = std::pin::pin!(story.run(world.clone()));
-    let mut crashed = std::pin::pin!(trap.crashed());
+    let mut fatal = std::pin::pin!(trap.crashed());
     let mut crashes = 0;
     let finished = loop {
         tokio::select! {
             result = &mut play => break result,
-            () = &mut crashed, if crashes == 0 => {
+            () = &mut fatal, if crashes == 0 => {
                 crashes += 1;
                 if let Some(operator) = operator.take() {
                     operator.crash().await;

@@ -45,12 +45,7 @@ impl Outcome {
         if self.success() {
             return Ok(self.stdout);
         }
-        bail!(
-            "`{}` ended with {:?}: {}",
-            self.command,
-            self.code,
-            self.stderr.trim_end()
-        )
+        bail!("`{}` ended with {:?}: {}", self.command, self.code, self.stderr.trim_end())
     }
 
     /// Standard error of a run that must fail; else an error that quotes standard output.
@@ -58,11 +53,7 @@ impl Outcome {
         if !self.success() {
             return Ok(self.stderr);
         }
-        bail!(
-            "`{}` should have failed but gave: {}",
-            self.command,
-            self.stdout.trim_end()
-        )
+        bail!("`{}` should have failed but gave: {}", self.command, self.stdout.trim_end())
     }
 }
 
@@ -70,12 +61,7 @@ impl Kubectl {
     /// `home` holds its discovery cache, so that it never reads or writes the developer's own.
     #[must_use]
     pub fn new(program: PathBuf, kubeconfig: PathBuf, home: PathBuf) -> Self {
-        Self {
-            program,
-            kubeconfig,
-            home,
-            patience: PATIENCE,
-        }
+        Self { program, kubeconfig, home, patience: PATIENCE }
     }
 
     /// Changes how long one run may take (a minute by default).
@@ -157,21 +143,14 @@ mod tests {
         assert_eq!(outcome.stdout, "in\nhome config\n");
         assert_eq!(outcome.stderr, "bad\n");
         let error = outcome.clone().stdout_of_success().unwrap_err().to_string();
-        assert!(
-            error.contains("Some(3)") && error.ends_with("bad"),
-            "{error}"
-        );
+        assert!(error.contains("Some(3)") && error.ends_with("bad"), "{error}");
         assert_eq!(outcome.stderr_of_failure().unwrap(), "bad\n");
     }
 
     #[tokio::test]
     async fn a_run_that_hangs_is_ended() {
         let kubectl = shell().with_patience(Duration::from_millis(50));
-        let error = kubectl
-            .run(&["-c", "exec sleep 600"])
-            .await
-            .unwrap_err()
-            .to_string();
+        let error = kubectl.run(&["-c", "exec sleep 600"]).await.unwrap_err().to_string();
         assert!(error.contains("did not end within 50ms"), "{error}");
     }
 }

@@ -1,10 +1,12 @@
 //! Development only: a real control plane and everything that is played against it.
 //! Never part of what is shipped; no shipped crate may depend on it.
 
+pub mod bench;
 pub mod check;
 pub mod control_plane;
 pub mod counts;
 mod crash;
+pub mod demo;
 pub mod kubectl;
 pub mod kubelet;
 pub mod manifest;

@@ -104,7 +104,9 @@ impl Manifest {
     /// Edits the container of one replica type.
     #[must_use]
     pub fn container(self, kind: &str, edit: impl FnOnce(&mut Value)) -> Self {
-        self.edit(kind, |spec| edit(&mut spec["template"]["spec"]["containers"][0]))
+        self.edit(kind, |spec| {
+            edit(&mut spec["template"]["spec"]["containers"][0]);
+        })
     }
 
     /// Its name.

@@ -64,7 +64,10 @@ impl Seen {
     /// Names of the pods that are not being deleted.
     #[must_use]
     pub fn live_pods(&self) -> Vec<&str> {
-        self.all(Resource::Pods).filter(|(_, pod)| !terminating(pod)).map(|(name, _)| name).collect()
+        self.all(Resource::Pods)
+            .filter(|(_, pod)| !terminating(pod))
+            .map(|(name, _)| name)
+            .collect()
     }
 
     /// Names of the services.

@@ -3,8 +3,8 @@
 //!
 //! Must not know what scenarios do.
 
-mod install;
-mod report;
+pub(crate) mod install;
+pub(crate) mod report;
 mod rights;
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use report::Report;
 /// Scenarios under way at the same time.
 const AT_ONCE: usize = 8;
 /// No scenario takes longer.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_mins(2);
 
 /// What is common to all scenarios of a run.
 pub(crate) struct Stage {

@@ -45,8 +45,8 @@ impl State {
 impl View {
     /// Starts the watches and waits until all have listed.
     pub async fn open(rest: &Rest) -> anyhow::Result<Self> {
-        let (changes, changed) = watch::channel(0);
-        let state = Arc::new(State { seen: Mutex::default(), changes });
+        let (sender, changed) = watch::channel(0);
+        let state = Arc::new(State { seen: Mutex::default(), changes: sender });
         let mut watches = JoinSet::new();
         for resource in Resource::ALL {
             let from = list(rest, resource, &state).await?;

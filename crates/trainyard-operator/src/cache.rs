@@ -42,11 +42,7 @@ pub(crate) struct Store<T> {
 
 impl<T> Default for Store<T> {
     fn default() -> Self {
-        Self {
-            by_uid: BTreeMap::new(),
-            by_owner: BTreeMap::new(),
-            deleted: BTreeMap::new(),
-        }
+        Self { by_uid: BTreeMap::new(), by_owner: BTreeMap::new(), deleted: BTreeMap::new() }
     }
 }
 
@@ -133,8 +129,10 @@ impl<T: Object> Store<T> {
             return None;
         }
         let same = held.is_some_and(|held| object.same_facts(held));
-        let uid: Arc<str> =
-            self.by_uid.get_key_value(object.uid()).map_or_else(|| object.uid().into(), |(k, _)| Arc::clone(k));
+        let uid: Arc<str> = self
+            .by_uid
+            .get_key_value(object.uid())
+            .map_or_else(|| object.uid().into(), |(k, _)| Arc::clone(k));
         let before = self.remove(&uid);
         let after = Arc::new(object);
         if let Some(owner) = after.owner() {

@@ -100,11 +100,10 @@ fn a_list_removes_what_it_should_have_seen_and_nothing_newer() {
     assert_eq!(changes.len(), 2);
     assert!(store.get("old").is_none());
     assert!(store.get("new").is_some() && store.get("unreadable").is_some());
-    assert_eq!(store.owned_by("job").iter().map(|t| &*t.uid).collect::<Vec<_>>(), [
-        "b",
-        "new",
-        "unreadable"
-    ]);
+    assert_eq!(
+        store.owned_by("job").iter().map(|t| &*t.uid).collect::<Vec<_>>(),
+        ["b", "new", "unreadable"]
+    );
 }
 
 #[test]

@@ -263,7 +263,9 @@ impl Calls {
 
 async fn read(body: Body, limit: usize) -> Result<Bytes, CallError> {
     let whole = Limited::new(body, limit).collect().await;
-    whole.map(http_body_util::Collected::to_bytes).map_err(|error| CallError::Connection(chain(&*error)))
+    whole
+        .map(http_body_util::Collected::to_bytes)
+        .map_err(|error| CallError::Connection(chain(&*error)))
 }
 
 fn connection(error: &kube::Error) -> CallError {

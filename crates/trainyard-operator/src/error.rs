@@ -11,6 +11,12 @@ pub enum Error {
         /// Namespace and name of the lease.
         lease: String,
     },
+    /// A part of the operator ended, which it never should.
+    #[error("a part of the operator ended unexpectedly: {problem}")]
+    Broken {
+        /// What is known of it.
+        problem: String,
+    },
     /// A setting that cannot be used.
     #[error("{option} {problem}")]
     Option {
@@ -27,6 +33,7 @@ impl Error {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::LeadershipLost { .. } => "leadership_lost",
+            Self::Broken { .. } => "broken",
             Self::Option { .. } => "option",
         }
     }

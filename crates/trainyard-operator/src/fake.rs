@@ -41,7 +41,12 @@ pub(crate) enum Reply {
     /// With a `Retry-After` header.
     Later(u16, u64),
     /// Lines of a watch; then the connection stays open or ends.
-    Lines { lines: Vec<String>, open: bool },
+    Lines {
+        lines: Vec<String>,
+        open: bool,
+    },
+    /// Lines of a watch as they come.
+    Live(futures::channel::mpsc::UnboundedReceiver<String>),
     /// The answer never comes.
     Silence,
     /// The connection breaks.
@@ -98,7 +103,8 @@ impl Fake {
     fn serve(
         self,
         request: Request<Body>,
-    ) -> BoxFuture<'static, Result<Response<UnsyncBoxBody<Bytes, Infallible>>, std::io::Error>> {
+    ) -> BoxFuture<'static, Result<Response<UnsyncBoxBody<Bytes, Infallible>>, std::io::Error>>
+    {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = body.collect().await.unwrap().to_bytes();
@@ -140,6 +146,10 @@ async fn respond(
             } else {
                 StreamBody::new(frames).boxed_unsync()
             }
+        }
+        Reply::Live(lines) => {
+            let frames = lines.map(|line| Ok(http_body::Frame::data(Bytes::from(line + "\n"))));
+            StreamBody::new(frames).boxed_unsync()
         }
         Reply::Silence | Reply::After(..) => std::future::pending().await,
         Reply::Broken => return Err(std::io::Error::other("connection reset")),

@@ -11,20 +11,28 @@ mod clock;
 mod error;
 mod event_memory;
 mod events;
+mod execute;
 #[cfg(test)]
 mod fake;
 mod health;
 mod kind;
+mod leader;
+mod lease;
 mod limit;
 mod lines;
 mod metrics;
 mod operator;
 mod options;
 mod queue;
+mod reference;
 mod schedule;
 pub mod serve;
+mod shared;
 mod tfjob;
+#[cfg(test)]
+mod toy;
 mod watch;
+mod writes;
 
 pub use error::Error;
 pub use health::Health;

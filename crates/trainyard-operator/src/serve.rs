@@ -40,10 +40,8 @@ fn router(metrics: Arc<Metrics>, health: Arc<Health>) -> Router {
         }
         answer(health.is_ready(), &text, "not everything has been read from the API server yet")
     };
-    let probes = Router::new()
-        .route("/healthz", get(live))
-        .route("/readyz", get(ready))
-        .with_state(health);
+    let probes =
+        Router::new().route("/healthz", get(live)).route("/readyz", get(ready)).with_state(health);
     Router::new().route("/metrics", get(encoded)).with_state(metrics).merge(probes)
 }
 

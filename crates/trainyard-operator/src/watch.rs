@@ -271,7 +271,12 @@ impl<F> Follower<'_, F> {
             message: String,
         }
         let status: Status = serde_json::from_str(status.get()).unwrap_or_default();
-        tracing::debug!(resource = self.source.resource, status.code, status.message, "watch ended");
+        tracing::debug!(
+            resource = self.source.resource,
+            status.code,
+            status.message,
+            "watch ended"
+        );
         if status.code == 410 {
             End::Expired
         } else {

@@ -122,11 +122,10 @@ async fn a_watch_that_is_too_old_lists_again() {
         _ => Reply::Lines { lines: vec![], open: true },
     })
     .await;
-    assert_eq!(told, [
-        "all  unreadable  at 7",
-        "all a unreadable  at 20",
-        "all a unreadable  at 30"
-    ]);
+    assert_eq!(
+        told,
+        ["all  unreadable  at 7", "all a unreadable  at 20", "all a unreadable  at 30"]
+    );
     assert_eq!(asked.len(), 6);
 }
 

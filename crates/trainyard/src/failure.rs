@@ -48,28 +48,17 @@ impl Failure {
 
     /// A second signal came before the work under way was finished.
     pub(crate) fn interrupted(signal: &str) -> Self {
-        Self::new(
-            OTHER,
-            vec![format!("ended at once by a second signal ({signal})")],
-        )
+        Self::new(OTHER, vec![format!("ended at once by a second signal ({signal})")])
     }
 
     /// Standard output could not be written.
     pub(crate) fn output(error: &io::Error) -> Self {
         let closed_pipe = error.kind() == io::ErrorKind::BrokenPipe;
-        Self {
-            closed_pipe,
-            ..Self::other("writing to standard output", error)
-        }
+        Self { closed_pipe, ..Self::other("writing to standard output", error) }
     }
 
     const fn new(code: u8, problems: Vec<String>) -> Self {
-        Self {
-            code,
-            problems,
-            hint: None,
-            closed_pipe: false,
-        }
+        Self { code, problems, hint: None, closed_pipe: false }
     }
 
     /// Adds what to do about it.
@@ -92,11 +81,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, problem) in self.problems.iter().enumerate() {
-            let end = if at + 1 < self.problems.len() {
-                "\n"
-            } else {
-                ""
-            };
+            let end = if at + 1 < self.problems.len() { "\n" } else { "" };
             write!(f, "error: {problem}{end}")?;
         }
         match &self.hint {
@@ -113,10 +98,7 @@ mod tests {
     #[test]
     fn every_problem_has_its_line_and_the_hint_comes_last() {
         let failure = Failure::invalid(vec!["one".into(), "two".into()]).hint("look there");
-        assert_eq!(
-            failure.to_string(),
-            "error: one\nerror: two\nhint: look there"
-        );
+        assert_eq!(failure.to_string(), "error: one\nerror: two\nhint: look there");
         assert_eq!(failure.exit_code(), 3);
     }
 

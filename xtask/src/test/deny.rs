@@ -16,15 +16,10 @@ pub(crate) async fn run() -> Result<Verdict> {
     let root = cache_root()?.join("tools");
     let tool = root.join("bin").join("cargo-deny");
     if !has_version(&tool).await {
-        println!(
-            "installing cargo-deny {VERSION} into {} (some minutes, once)",
-            root.display()
-        );
+        println!("installing cargo-deny {VERSION} into {} (some minutes, once)", root.display());
         let mut install = cargo(&["install", "cargo-deny", "--locked", "--version", VERSION]);
         if !succeeds(install.arg("--root").arg(&root)).await? {
-            return Ok(Verdict::Skipped(format!(
-                "cargo-deny {VERSION} cannot be installed"
-            )));
+            return Ok(Verdict::Skipped(format!("cargo-deny {VERSION} cannot be installed")));
         }
     }
     // The database of advisories lives on a host that not every build machine reaches; the rest
@@ -33,23 +28,13 @@ pub(crate) async fn run() -> Result<Verdict> {
         "not checked here: advisories (`cargo deny check advisories` does, with the internet)"
     );
     let mut check = program(tool);
-    check.args([
-        "--workspace",
-        "--offline",
-        "--locked",
-        "check",
-        "bans",
-        "licenses",
-        "sources",
-    ]);
+    check.args(["--workspace", "--offline", "--locked", "check", "bans", "licenses", "sources"]);
     Ok(Verdict::Ran(Counts::one(succeeds(&mut check).await?)))
 }
 
 async fn has_version(tool: &PathBuf) -> bool {
     let answer = program(tool).arg("--version").output().await;
     answer.is_ok_and(|output| {
-        String::from_utf8_lossy(&output.stdout)
-            .split_whitespace()
-            .any(|word| word == VERSION)
+        String::from_utf8_lossy(&output.stdout).split_whitespace().any(|word| word == VERSION)
     })
 }

@@ -42,21 +42,13 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
         report.add(tier.to_string(), verdict, started.elapsed());
     }
     println!("\n{report}");
-    Ok(if report.good(arguments.ci) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if report.good(arguments.ci) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Without names every tier; with a filter only those that have tests to filter.
 fn selected(named: &[Tier], filtered: bool) -> Vec<Tier> {
     let wanted = |tier: &Tier| {
-        if named.is_empty() {
-            !filtered || tier.takes_filter()
-        } else {
-            named.contains(tier)
-        }
+        if named.is_empty() { !filtered || tier.takes_filter() } else { named.contains(tier) }
     };
     Tier::ALL.into_iter().filter(wanted).collect()
 }
@@ -68,10 +60,7 @@ mod tests {
     #[test]
     fn tiers_run_from_cheap_to_dear_whatever_the_order_of_names() {
         assert_eq!(selected(&[], false), Tier::ALL);
-        assert_eq!(
-            selected(&[Tier::Unit, Tier::Fmt], false),
-            [Tier::Fmt, Tier::Unit]
-        );
+        assert_eq!(selected(&[Tier::Unit, Tier::Fmt], false), [Tier::Fmt, Tier::Unit]);
     }
 
     #[test]

@@ -24,14 +24,8 @@ pub(crate) enum Tier {
 
 impl Tier {
     /// From cheap to dear.
-    pub(crate) const ALL: [Self; 6] = [
-        Self::Fmt,
-        Self::Tidy,
-        Self::Clippy,
-        Self::Deny,
-        Self::Unit,
-        Self::Cluster,
-    ];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Fmt, Self::Tidy, Self::Clippy, Self::Deny, Self::Unit, Self::Cluster];
 
     pub(crate) fn purpose(self) -> &'static str {
         match self {
@@ -54,14 +48,7 @@ impl Tier {
             Self::Fmt => Counts::one(succeeds(&mut cargo(&["fmt", "--all", "--check"])).await?),
             Self::Tidy => tidy::run().await?,
             Self::Clippy => {
-                let words = [
-                    "clippy",
-                    "--workspace",
-                    "--all-targets",
-                    "--",
-                    "-D",
-                    "warnings",
-                ];
+                let words = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
                 Counts::one(succeeds(&mut cargo(&words)).await?)
             }
             Self::Deny => return deny::run().await,
@@ -104,15 +91,10 @@ async fn unit(filter: Option<&str>) -> Result<Counts> {
 fn test_result(line: &str) -> Option<Counts> {
     let (_, numbers) = line.strip_prefix("test result: ")?.split_once(". ")?;
     let number_before = |word: &str| {
-        let part = numbers
-            .split(';')
-            .find_map(|part| part.trim().strip_suffix(word))?;
+        let part = numbers.split(';').find_map(|part| part.trim().strip_suffix(word))?;
         part.trim().parse().ok()
     };
-    Some(Counts {
-        passed: number_before("passed")?,
-        failed: number_before("failed")?,
-    })
+    Some(Counts { passed: number_before("passed")?, failed: number_before("failed")? })
 }
 
 async fn cluster(filter: Option<&str>) -> Result<Verdict> {
@@ -130,13 +112,7 @@ mod tests {
     fn result_lines_of_the_test_harness_are_counted() {
         let line = "test result: FAILED. 12 passed; 2 failed; 1 ignored; 0 measured; 0 filtered \
                     out; finished in 0.03s";
-        assert_eq!(
-            test_result(line),
-            Some(Counts {
-                passed: 12,
-                failed: 2
-            })
-        );
+        assert_eq!(test_result(line), Some(Counts { passed: 12, failed: 2 }));
         assert_eq!(test_result("test result::parses ... ok"), None);
         assert_eq!(test_result("running 3 tests"), None);
     }

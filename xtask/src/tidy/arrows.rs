@@ -10,29 +10,15 @@ const ALLOWED: [(&str, &[&str]); 6] = [
     ("trainyard-api", &[]),
     ("trainyard-core", &["trainyard-api"]),
     ("trainyard-operator", &["trainyard-api", "trainyard-core"]),
-    (
-        "trainyard",
-        &["trainyard-api", "trainyard-core", "trainyard-operator"],
-    ),
-    (
-        "trainyard-e2e",
-        &["trainyard-api", "trainyard-core", "trainyard-operator"],
-    ),
+    ("trainyard", &["trainyard-api", "trainyard-core", "trainyard-operator"]),
+    ("trainyard-e2e", &["trainyard-api", "trainyard-core", "trainyard-operator"]),
     ("xtask", &["trainyard-e2e"]),
 ];
 
 /// Crates that decide and never act: what would let them act is kept out.
 const PURE: [&str; 2] = ["trainyard-api", "trainyard-core"];
-const ACTING: [&str; 8] = [
-    "tokio",
-    "kube",
-    "kube-client",
-    "kube-runtime",
-    "futures",
-    "hyper",
-    "reqwest",
-    "rand",
-];
+const ACTING: [&str; 8] =
+    ["tokio", "kube", "kube-client", "kube-runtime", "futures", "hyper", "reqwest", "rand"];
 
 /// A crate of the workspace and what its manifest names, of every kind.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,29 +34,17 @@ pub(crate) struct Dependencies {
 pub(crate) fn parse(metadata: &[u8]) -> Result<Vec<Dependencies>> {
     let metadata: Value =
         serde_json::from_slice(metadata).context("`cargo metadata` is not JSON")?;
-    let packages = metadata["packages"]
-        .as_array()
-        .context("`cargo metadata` has no packages")?;
+    let packages = metadata["packages"].as_array().context("`cargo metadata` has no packages")?;
     packages.iter().map(parse_package).collect()
 }
 
 fn parse_package(package: &Value) -> Result<Dependencies> {
-    let name = package["name"]
-        .as_str()
-        .context("a package without a name")?
-        .to_owned();
+    let name = package["name"].as_str().context("a package without a name")?.to_owned();
     let (mut own, mut foreign) = (Vec::new(), Vec::new());
     for dependency in package["dependencies"].as_array().into_iter().flatten() {
-        let target = dependency["name"]
-            .as_str()
-            .context("a dependency without a name")?
-            .to_owned();
+        let target = dependency["name"].as_str().context("a dependency without a name")?.to_owned();
         // Only crates of the workspace are named by a path.
-        let side = if dependency["path"].is_string() {
-            &mut own
-        } else {
-            &mut foreign
-        };
+        let side = if dependency["path"].is_string() { &mut own } else { &mut foreign };
         side.push(target);
     }
     Ok(Dependencies { name, own, foreign })
@@ -83,26 +57,16 @@ pub(crate) fn examine(dependencies: &Dependencies) -> Vec<Finding> {
             "{name}: a new crate; say in xtask's table of arrows what it may use"
         ))];
     };
-    let forbidden = dependencies
-        .own
-        .iter()
-        .filter(|target| !allowed.contains(&target.as_str()));
+    let forbidden = dependencies.own.iter().filter(|target| !allowed.contains(&target.as_str()));
     let mut findings: Vec<_> = forbidden
         .map(|target| {
-            Finding::Error(format!(
-                "{name} must not depend on {target}: arrows point down only"
-            ))
+            Finding::Error(format!("{name} must not depend on {target}: arrows point down only"))
         })
         .collect();
     if PURE.contains(&name.as_str()) {
-        let acting = dependencies
-            .foreign
-            .iter()
-            .filter(|target| ACTING.contains(&target.as_str()));
+        let acting = dependencies.foreign.iter().filter(|target| ACTING.contains(&target.as_str()));
         findings.extend(acting.map(|target| {
-            Finding::Error(format!(
-                "{name} must not depend on {target}: it decides and never acts"
-            ))
+            Finding::Error(format!("{name} must not depend on {target}: it decides and never acts"))
         }));
     }
     findings
@@ -114,22 +78,15 @@ mod tests {
 
     fn check(name: &str, own: &[&str], foreign: &[&str]) -> usize {
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        examine(&Dependencies {
-            name: name.to_owned(),
-            own: list(own),
-            foreign: list(foreign),
-        })
-        .len()
+        examine(&Dependencies { name: name.to_owned(), own: list(own), foreign: list(foreign) })
+            .len()
     }
 
     #[test]
     fn arrows_point_down_only() {
         assert_eq!(check("trainyard-core", &["trainyard-api"], &["serde"]), 0);
         assert_eq!(check("trainyard-api", &["trainyard-core"], &[]), 1);
-        assert_eq!(
-            check("trainyard-operator", &["trainyard-e2e", "trainyard"], &[]),
-            2
-        );
+        assert_eq!(check("trainyard-operator", &["trainyard-e2e", "trainyard"], &[]), 2);
         assert_eq!(check("trainyard-new", &[], &[]), 1);
     }
 

@@ -10,9 +10,7 @@ pub(crate) fn examine(workspace: &str, path: &str, own: &str) -> Vec<Finding> {
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
         .filter(|line| !own.lines().any(|own| own.trim() == *line))
         .map(|line| {
-            Finding::Error(format!(
-                "{path}: lacks `{line}` of the workspace's clippy.toml"
-            ))
+            Finding::Error(format!("{path}: lacks `{line}` of the workspace's clippy.toml"))
         })
         .collect()
 }

@@ -49,25 +49,13 @@ pub(crate) async fn run() -> Result<Counts> {
     for dependencies in arrows::parse(&metadata().await?)? {
         record(arrows::examine(&dependencies));
     }
-    println!(
-        "tidy: {} checks passed, {} failed",
-        counts.passed, counts.failed
-    );
+    println!("tidy: {} checks passed, {} failed", counts.passed, counts.failed);
     Ok(counts)
 }
 
 async fn metadata() -> Result<Vec<u8>> {
-    let words = [
-        "metadata",
-        "--no-deps",
-        "--format-version",
-        "1",
-        "--offline",
-    ];
-    let output = cargo(&words)
-        .output()
-        .await
-        .context("cannot run `cargo metadata`")?;
+    let words = ["metadata", "--no-deps", "--format-version", "1", "--offline"];
+    let output = cargo(&words).output().await.context("cannot run `cargo metadata`")?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "`cargo metadata` failed: {stderr}");
     Ok(output.stdout)
@@ -77,21 +65,11 @@ async fn metadata() -> Result<Vec<u8>> {
 /// all that is there.
 async fn files(root: &Path) -> Result<Vec<String>> {
     let mut git = program("git");
-    git.args([
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ]);
+    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let mut paths = match git.output().await {
         Ok(output) if output.status.success() => {
             let names = String::from_utf8_lossy(&output.stdout).into_owned();
-            names
-                .split('\0')
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned)
-                .collect()
+            names.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect()
         }
         _ => walk(root)?,
     };

@@ -76,25 +76,19 @@ fn header(path: &str, content: &str) -> Option<Finding> {
 fn machine_path(line: &str) -> Option<&str> {
     MACHINE.iter().find_map(|folder| {
         let pattern = format!("/{folder}/");
-        line.match_indices(&pattern)
-            .map(|(start, _)| start)
-            .find_map(|start| {
-                let before = line[..start].chars().next_back();
-                let inside = before.is_some_and(|c| c.is_alphanumeric() || "_-.~}/$>*".contains(c));
-                let rest = &line[start..];
-                let end = rest.find(|c: char| c.is_whitespace() || "\"'`,;)]".contains(c));
-                (!inside).then(|| &rest[..end.unwrap_or(rest.len())])
-            })
+        line.match_indices(&pattern).map(|(start, _)| start).find_map(|start| {
+            let before = line[..start].chars().next_back();
+            let inside = before.is_some_and(|c| c.is_alphanumeric() || "_-.~}/$>*".contains(c));
+            let rest = &line[start..];
+            let end = rest.find(|c: char| c.is_whitespace() || "\"'`,;)]".contains(c));
+            (!inside).then(|| &rest[..end.unwrap_or(rest.len())])
+        })
     })
 }
 
 /// Marks of unfinished work in code. Spelt in halves, or this file would find itself.
 fn left_over(path: &str, line: &str) -> Option<&'static str> {
-    let marks = [
-        concat!("to", "do!("),
-        concat!("TO", "DO"),
-        concat!("FIX", "ME"),
-    ];
+    let marks = [concat!("to", "do!("), concat!("TO", "DO"), concat!("FIX", "ME")];
     let code = SOURCE.contains(&ending(path));
     marks.into_iter().find(|mark| code && line.contains(mark))
 }
@@ -110,35 +104,17 @@ mod tests {
     #[test]
     fn long_files_are_listed_and_longer_ones_refused() {
         assert_eq!(examine("src/a.rs", &source(480)), []);
-        assert!(matches!(
-            examine("src/a.rs", &source(481))[..],
-            [Finding::Warning(_)]
-        ));
-        assert!(matches!(
-            examine("src/a.rs", &source(800))[..],
-            [Finding::Warning(_)]
-        ));
-        assert!(matches!(
-            examine("src/a.rs", &source(801))[..],
-            [Finding::Error(_)]
-        ));
+        assert!(matches!(examine("src/a.rs", &source(481))[..], [Finding::Warning(_)]));
+        assert!(matches!(examine("src/a.rs", &source(800))[..], [Finding::Warning(_)]));
+        assert!(matches!(examine("src/a.rs", &source(801))[..], [Finding::Error(_)]));
         assert_eq!(examine("data/a.json", &source(2000)), []);
     }
 
     #[test]
     fn source_files_open_with_what_they_own() {
-        assert!(matches!(
-            examine("xtask/src/a.rs", "fn a() {}\n")[..],
-            [Finding::Error(_)]
-        ));
-        assert!(matches!(
-            examine("src/a.rs", "//!\n")[..],
-            [Finding::Error(_)]
-        ));
-        assert!(matches!(
-            examine("src/a.rs", "//! placeholder\n")[..],
-            [Finding::Error(_)]
-        ));
+        assert!(matches!(examine("xtask/src/a.rs", "fn a() {}\n")[..], [Finding::Error(_)]));
+        assert!(matches!(examine("src/a.rs", "//!\n")[..], [Finding::Error(_)]));
+        assert!(matches!(examine("src/a.rs", "//! placeholder\n")[..], [Finding::Error(_)]));
         assert!(matches!(examine("src/a.rs", "")[..], [Finding::Error(_)]));
         assert_eq!(examine("build.rs", "fn main() {}\n"), []);
     }
@@ -148,28 +124,19 @@ mod tests {
         let place = |folder: &str| format!("/{folder}/x");
         for folder in MACHINE {
             let path = place(folder);
-            assert_eq!(
-                machine_path(&format!("see `{path}` there")),
-                Some(path.as_str())
-            );
+            assert_eq!(machine_path(&format!("see `{path}` there")), Some(path.as_str()));
             assert_eq!(machine_path(&path), Some(path.as_str()));
             assert_eq!(machine_path(&format!("https://example.org{path}")), None);
             assert_eq!(machine_path(&format!("${{HOME}}{path}")), None);
         }
-        assert!(matches!(
-            examine("a.md", &place("home"))[..],
-            [Finding::Error(_)]
-        ));
+        assert!(matches!(examine("a.md", &place("home"))[..], [Finding::Error(_)]));
         assert_eq!(examine("Cargo.lock", &place("home")), []);
     }
 
     #[test]
     fn unfinished_work_is_found_in_code() {
         let line = format!("//! Owns.\n// {}: later\n", concat!("TO", "DO"));
-        assert!(matches!(
-            examine("src/a.rs", &line)[..],
-            [Finding::Error(_)]
-        ));
+        assert!(matches!(examine("src/a.rs", &line)[..], [Finding::Error(_)]));
         assert_eq!(examine("notes.md", &line), []);
     }
 }

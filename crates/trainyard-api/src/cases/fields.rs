@@ -28,53 +28,34 @@ fn restart_policies() -> Vec<Draft> {
     vec![
         accepted("every restart policy", |job| {
             let mut specs = json!({});
-            for (kind, policy) in [
-                ("Chief", "Always"),
-                ("PS", "Never"),
-                ("Worker", "ExitCode"),
-                ("Evaluator", ""),
-            ] {
+            for (kind, policy) in
+                [("Chief", "Always"), ("PS", "Never"), ("Worker", "ExitCode"), ("Evaluator", "")]
+            {
                 specs[kind] = super::replica(1);
                 specs[kind]["restartPolicy"] = json!(policy);
             }
             job["spec"]["tfReplicaSpecs"] = specs;
         }),
-        refused(
-            "an unknown restart policy",
-            "Unsupported value: \"Sometimes\"",
-            |job| {
-                worker(job)["restartPolicy"] = json!("Sometimes");
-            },
-        ),
+        refused("an unknown restart policy", "Unsupported value: \"Sometimes\"", |job| {
+            worker(job)["restartPolicy"] = json!("Sometimes");
+        }),
         accepted("a restart policy in the template", |job| {
             worker(job)["template"]["spec"]["restartPolicy"] = json!("OnFailure");
         }),
-        refused(
-            "an unknown one in the template",
-            "Unsupported value: \"sometimes\"",
-            |job| {
-                worker(job)["template"]["spec"]["restartPolicy"] = json!("sometimes");
-            },
-        ),
+        refused("an unknown one in the template", "Unsupported value: \"sometimes\"", |job| {
+            worker(job)["template"]["spec"]["restartPolicy"] = json!("sometimes");
+        }),
     ]
 }
 
 fn choices() -> Vec<Draft> {
     let mut drafts = vec![
-        refused(
-            "an unknown pod policy",
-            "Unsupported value: \"Some\"",
-            |job| {
-                run_policy(job, "cleanPodPolicy", json!("Some"));
-            },
-        ),
-        refused(
-            "an unknown pod policy at the old place",
-            "Unsupported value: \"none\"",
-            |job| {
-                job["spec"]["cleanPodPolicy"] = json!("none");
-            },
-        ),
+        refused("an unknown pod policy", "Unsupported value: \"Some\"", |job| {
+            run_policy(job, "cleanPodPolicy", json!("Some"));
+        }),
+        refused("an unknown pod policy at the old place", "Unsupported value: \"none\"", |job| {
+            job["spec"]["cleanPodPolicy"] = json!("none");
+        }),
         accepted("the success policy of old examples", |job| {
             job["spec"]["successPolicy"] = json!("ChiefWorker");
         }),
@@ -84,23 +65,15 @@ fn choices() -> Vec<Draft> {
         accepted("an empty success policy", |job| {
             job["spec"]["successPolicy"] = json!("");
         }),
-        refused(
-            "an unknown success policy",
-            "Unsupported value: \"AnyWorker\"",
-            |job| {
-                job["spec"]["successPolicy"] = json!("AnyWorker");
-            },
-        ),
+        refused("an unknown success policy", "Unsupported value: \"AnyWorker\"", |job| {
+            job["spec"]["successPolicy"] = json!("AnyWorker");
+        }),
         accepted("restarts of the whole job", |job| {
             run_policy(job, "restartScope", json!("Job"));
         }),
-        refused(
-            "an unknown restart scope",
-            "Unsupported value: \"Pod\"",
-            |job| {
-                run_policy(job, "restartScope", json!("Pod"));
-            },
-        ),
+        refused("an unknown restart scope", "Unsupported value: \"Pod\"", |job| {
+            run_policy(job, "restartScope", json!("Pod"));
+        }),
         accepted("dynamic workers", |job| {
             job["spec"]["enableDynamicWorker"] = json!(true);
         }),
@@ -147,30 +120,14 @@ fn bounds() -> Vec<Draft> {
             run_policy(job, "backoffLimit", json!(-3));
         })
         .after(|_| {}),
-        refused(
-            "a limit beyond 32 bits",
-            "should be less than or equal to 2147483647",
-            |job| {
-                run_policy(job, "backoffLimit", json!(2_147_483_648_i64));
-            },
-        ),
+        refused("a limit beyond 32 bits", "should be less than or equal to 2147483647", |job| {
+            run_policy(job, "backoffLimit", json!(2_147_483_648_i64));
+        }),
     ];
     for (name, old_name, field) in [
-        (
-            "a negative deadline",
-            "a negative deadline at the old place",
-            "activeDeadlineSeconds",
-        ),
-        (
-            "a negative backoff limit",
-            "a negative one at the old place",
-            "backoffLimit",
-        ),
-        (
-            "a negative time to live",
-            "a negative life at the old place",
-            "ttlSecondsAfterFinished",
-        ),
+        ("a negative deadline", "a negative deadline at the old place", "activeDeadlineSeconds"),
+        ("a negative backoff limit", "a negative one at the old place", "backoffLimit"),
+        ("a negative time to live", "a negative life at the old place", "ttlSecondsAfterFinished"),
     ] {
         drafts.push(refused(name, NOT_NEGATIVE, |job| {
             run_policy(job, field, json!(-1));
@@ -193,13 +150,9 @@ fn managed_by() -> Vec<Draft> {
         accepted("managed elsewhere", |job| {
             run_policy(job, "managedBy", other());
         }),
-        refused(
-            "managed by a stranger",
-            "Unsupported value: \"me\": supported values",
-            |job| {
-                run_policy(job, "managedBy", json!("me"));
-            },
-        ),
+        refused("managed by a stranger", "Unsupported value: \"me\": supported values", |job| {
+            run_policy(job, "managedBy", json!("me"));
+        }),
         refused("managed by nobody", "Unsupported value: \"\"", |job| {
             run_policy(job, "managedBy", json!(""));
         }),
@@ -207,20 +160,12 @@ fn managed_by() -> Vec<Draft> {
             run_policy(job, "managedBy", other());
         })
         .after(|job| run_policy(job, "managedBy", ours())),
-        refused(
-            "a manager that is added",
-            "field is immutable: it is not set",
-            |job| {
-                run_policy(job, "managedBy", ours());
-            },
-        )
+        refused("a manager that is added", "field is immutable: it is not set", |job| {
+            run_policy(job, "managedBy", ours());
+        })
         .after(|_| {}),
-        refused(
-            "a manager that is removed",
-            "it is \"kueue.x-k8s.io/multikueue\"",
-            |_| {},
-        )
-        .after(|job| run_policy(job, "managedBy", other())),
+        refused("a manager that is removed", "it is \"kueue.x-k8s.io/multikueue\"", |_| {})
+            .after(|job| run_policy(job, "managedBy", other())),
         accepted("a manager that stays", |job| {
             run_policy(job, "managedBy", other());
             run_policy(job, "suspend", json!(true));
@@ -231,11 +176,7 @@ fn managed_by() -> Vec<Draft> {
 
 fn scheduling() -> Vec<Draft> {
     let queue = |job: &mut Value, queue: &str| {
-        run_policy(
-            job,
-            "schedulingPolicy",
-            json!({"queue": queue, "minAvailable": 3}),
-        );
+        run_policy(job, "schedulingPolicy", json!({"queue": queue, "minAvailable": 3}));
     };
     vec![
         accepted("a scheduling policy", |job| {
@@ -252,17 +193,9 @@ fn scheduling() -> Vec<Draft> {
         )
         .after(|job| queue(job, "research")),
         accepted("a queue that is added", |job| queue(job, "research")).after(|_| {}),
-        refused(
-            "a minimum of resources that is none",
-            "should match",
-            |job| {
-                run_policy(
-                    job,
-                    "schedulingPolicy",
-                    json!({"minResources": {"cpu": "many"}}),
-                );
-            },
-        ),
+        refused("a minimum of resources that is none", "should match", |job| {
+            run_policy(job, "schedulingPolicy", json!({"minResources": {"cpu": "many"}}));
+        }),
     ]
 }
 
@@ -280,37 +213,18 @@ fn tensorboard() -> Vec<Draft> {
                 }),
             );
         }),
-        refused(
-            "a TensorBoard without directory",
-            "tensorBoard.logDir: Required value",
-            |job| {
-                board(job, json!({"image": "x"}));
-            },
-        ),
-        refused(
-            "a TensorBoard with an empty directory",
-            "must name the directory",
-            |job| {
-                board(job, json!({"logDir": ""}));
-            },
-        ),
-        refused(
-            "an unknown type of service",
-            "Unsupported value: \"Public\"",
-            |job| {
-                board(job, json!({"logDir": "/logs", "serviceType": "Public"}));
-            },
-        ),
-        refused(
-            "a mount without path",
-            "volumeMounts[0].mountPath: Required value",
-            |job| {
-                board(
-                    job,
-                    json!({"logDir": "/logs", "volumeMounts": [{"name": "logs"}]}),
-                );
-            },
-        )
+        refused("a TensorBoard without directory", "tensorBoard.logDir: Required value", |job| {
+            board(job, json!({"image": "x"}));
+        }),
+        refused("a TensorBoard with an empty directory", "must name the directory", |job| {
+            board(job, json!({"logDir": ""}));
+        }),
+        refused("an unknown type of service", "Unsupported value: \"Public\"", |job| {
+            board(job, json!({"logDir": "/logs", "serviceType": "Public"}));
+        }),
+        refused("a mount without path", "volumeMounts[0].mountPath: Required value", |job| {
+            board(job, json!({"logDir": "/logs", "volumeMounts": [{"name": "logs"}]}));
+        })
         .only_in_v1(),
     ]
 }

@@ -40,10 +40,7 @@ pub fn validation_cases() -> Vec<Case> {
                 old: draft.old.clone(),
                 refused: draft.refused.map(str::to_owned),
             };
-            for object in [Some(&mut case.object), case.old.as_mut()]
-                .into_iter()
-                .flatten()
-            {
+            for object in [Some(&mut case.object), case.old.as_mut()].into_iter().flatten() {
                 object["apiVersion"] = json!(format!("{}/{version}", names::GROUP));
                 if draft.old.is_some() && object["metadata"]["name"] == "mnist" {
                     object["metadata"]["name"] = json!(format!("update-{index}-{version}"));
@@ -83,21 +80,12 @@ impl Draft {
 fn accepted(name: &'static str, change: impl FnOnce(&mut Value)) -> Draft {
     let mut object = job();
     change(&mut object);
-    Draft {
-        name,
-        object,
-        old: None,
-        refused: None,
-        complete_only: false,
-    }
+    Draft { name, object, old: None, refused: None, complete_only: false }
 }
 
 /// A job that is refused after the change.
 fn refused(name: &'static str, message: &'static str, change: impl FnOnce(&mut Value)) -> Draft {
-    Draft {
-        refused: Some(message),
-        ..accepted(name, change)
-    }
+    Draft { refused: Some(message), ..accepted(name, change) }
 }
 
 /// A replica type with the usual container.

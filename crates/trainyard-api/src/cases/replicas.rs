@@ -42,38 +42,22 @@ fn wrong_types() -> Vec<Draft> {
         refused("no replica types", "must be required", |job| {
             remove(&mut job["spec"], "tfReplicaSpecs");
         }),
-        refused(
-            "an empty map of replica types",
-            "must name at least one replica type",
-            |job| {
-                *specs(job) = json!({});
-            },
-        ),
+        refused("an empty map of replica types", "must name at least one replica type", |job| {
+            *specs(job) = json!({});
+        }),
         refused("a list of replica types", "must be of type object", |job| {
             *specs(job) = json!([]);
         }),
-        refused(
-            "an unknown replica type",
-            "unknown replica type [\"Gardener\"]",
-            |job| {
-                specs(job)["Gardener"] = replica(1);
-            },
-        ),
-        refused(
-            "the same type in two spellings",
-            "the same replica type is given twice",
-            |job| {
-                specs(job)["WORKER"] = replica(1);
-            },
-        ),
-        refused(
-            "chief and master",
-            "must not have more than 1 Chief or Master role",
-            |job| {
-                specs(job)["Chief"] = replica(1);
-                specs(job)["Master"] = replica(1);
-            },
-        ),
+        refused("an unknown replica type", "unknown replica type [\"Gardener\"]", |job| {
+            specs(job)["Gardener"] = replica(1);
+        }),
+        refused("the same type in two spellings", "the same replica type is given twice", |job| {
+            specs(job)["WORKER"] = replica(1);
+        }),
+        refused("chief and master", "must not have more than 1 Chief or Master role", |job| {
+            specs(job)["Chief"] = replica(1);
+            specs(job)["Master"] = replica(1);
+        }),
         refused(
             "chief and master in other spellings",
             "must not have more than 1 Chief or Master role",
@@ -82,22 +66,14 @@ fn wrong_types() -> Vec<Draft> {
                 specs(job)["MASTER"] = replica(1);
             },
         ),
-        refused(
-            "a replica type without content",
-            "must name at least one replica type",
-            |job| {
-                *specs(job) = json!({"Worker": null});
-            },
-        ),
-        refused(
-            "more types than there can be",
-            "must have at most 10 items",
-            |job| {
-                for index in 0..10 {
-                    specs(job)[format!("Type{index}")] = replica(1);
-                }
-            },
-        ),
+        refused("a replica type without content", "must name at least one replica type", |job| {
+            *specs(job) = json!({"Worker": null});
+        }),
+        refused("more types than there can be", "must have at most 10 items", |job| {
+            for index in 0..10 {
+                specs(job)[format!("Type{index}")] = replica(1);
+            }
+        }),
     ]
 }
 
@@ -112,40 +88,24 @@ fn counts() -> Vec<Draft> {
         accepted("a chief that is switched off", |job| {
             specs(job)["Chief"] = replica(0);
         }),
-        refused(
-            "a negative count",
-            "should be greater than or equal to 0",
-            |job| {
-                specs(job)["Worker"]["replicas"] = json!(-1);
-            },
-        ),
+        refused("a negative count", "should be greater than or equal to 0", |job| {
+            specs(job)["Worker"]["replicas"] = json!(-1);
+        }),
         refused("a count that is text", "must be of type integer", |job| {
             specs(job)["Worker"]["replicas"] = json!("2");
         }),
-        refused(
-            "a count with a fraction",
-            "must be of type integer",
-            |job| {
-                specs(job)["Worker"]["replicas"] = json!(1.5);
-            },
-        ),
+        refused("a count with a fraction", "must be of type integer", |job| {
+            specs(job)["Worker"]["replicas"] = json!(1.5);
+        }),
         accepted("a count that is null", |job| {
             specs(job)["Worker"]["replicas"] = Value::Null;
         }),
-        refused(
-            "two chiefs",
-            "replicas of [\"Chief\"] must not be above 1",
-            |job| {
-                specs(job)["Chief"] = replica(2);
-            },
-        ),
-        refused(
-            "three masters in capitals",
-            "must not be above 1, but is [\"3\"]",
-            |job| {
-                specs(job)["MASTER"] = replica(3);
-            },
-        ),
+        refused("two chiefs", "replicas of [\"Chief\"] must not be above 1", |job| {
+            specs(job)["Chief"] = replica(2);
+        }),
+        refused("three masters in capitals", "must not be above 1, but is [\"3\"]", |job| {
+            specs(job)["MASTER"] = replica(3);
+        }),
         accepted("more workers later", |job| {
             specs(job)["Worker"]["replicas"] = json!(12);
         })
@@ -189,26 +149,18 @@ fn containers() -> Vec<Draft> {
             "must have at least one container with name tensorflow, but has only [\"trainer\"]",
             |job| pod(job)["containers"][0]["name"] = json!("trainer"),
         ),
-        refused(
-            "a container without name",
-            "containers[0].name: Required value",
-            |job| {
-                remove(&mut pod(job)["containers"][0], "name");
-            },
-        ),
+        refused("a container without name", "containers[0].name: Required value", |job| {
+            remove(&mut pod(job)["containers"][0], "name");
+        }),
         refused(
             "a container without image",
             "spec.tfReplicaSpecs[Worker].template.spec.containers[0].image: Required value: \
              must be required",
             |job| remove(&mut pod(job)["containers"][0], "image"),
         ),
-        refused(
-            "a container with an empty image",
-            "image: Required value",
-            |job| {
-                pod(job)["containers"][0]["image"] = json!("");
-            },
-        ),
+        refused("a container with an empty image", "image: Required value", |job| {
+            pod(job)["containers"][0]["image"] = json!("");
+        }),
         refused("two containers of one name", "Duplicate value", |job| {
             let container = pod(job)["containers"][0].clone();
             pod(job)["containers"] = json!([container, container]);
@@ -231,13 +183,9 @@ fn pod_templates() -> Vec<Draft> {
             pod(job)["containers"][0]["resources"] = json!({"limits": {"memory": "much"}});
         })
         .only_in_v1(),
-        refused(
-            "arguments that are no list",
-            "must be of type array",
-            |job| {
-                pod(job)["containers"][0]["args"] = json!("--steps=1");
-            },
-        )
+        refused("arguments that are no list", "must be of type array", |job| {
+            pod(job)["containers"][0]["args"] = json!("--steps=1");
+        })
         .only_in_v1(),
         refused("a port that is text", "must be of type integer", |job| {
             pod(job)["containers"][0]["ports"] = json!([{"containerPort": "2222"}]);
@@ -268,46 +216,26 @@ fn job_names() -> Vec<Draft> {
         accepted("a generated name", |job| {
             job["metadata"] = json!({"generateName": "tfjob"});
         }),
-        refused(
-            "a name that starts with a digit",
-            "should match: a DNS-1035 label",
-            |job| {
-                named(job, "7-up");
-            },
-        ),
-        refused(
-            "a name with a dot",
-            "should match: a DNS-1035 label",
-            |job| named(job, "a.b"),
-        ),
+        refused("a name that starts with a digit", "should match: a DNS-1035 label", |job| {
+            named(job, "7-up");
+        }),
+        refused("a name with a dot", "should match: a DNS-1035 label", |job| named(job, "a.b")),
         accepted("the longest name", |job| named(job, &fits)),
-        refused(
-            "a name that is one too long",
-            "must fit 63 characters",
-            |job| {
-                named(job, &longer);
-            },
-        ),
+        refused("a name that is one too long", "must fit 63 characters", |job| {
+            named(job, &longer);
+        }),
         accepted("the longest name for ten workers", |job| {
             named(job, &fits);
             specs(job)["Worker"]["replicas"] = json!(10);
         }),
-        refused(
-            "the longest name for eleven workers",
-            "must fit 63 characters",
-            |job| {
-                named(job, &fits);
-                specs(job)["Worker"]["replicas"] = json!(11);
-            },
-        ),
-        refused(
-            "scaled beyond what the name allows",
-            "must fit 63 characters",
-            |job| {
-                named(job, &scaled);
-                specs(job)["Worker"]["replicas"] = json!(11);
-            },
-        )
+        refused("the longest name for eleven workers", "must fit 63 characters", |job| {
+            named(job, &fits);
+            specs(job)["Worker"]["replicas"] = json!(11);
+        }),
+        refused("scaled beyond what the name allows", "must fit 63 characters", |job| {
+            named(job, &scaled);
+            specs(job)["Worker"]["replicas"] = json!(11);
+        })
         .after(|job| named(job, &scaled)),
         accepted("scaled within what the name allows", |job| {
             named(job, &scaled_up);
@@ -318,13 +246,9 @@ fn job_names() -> Vec<Draft> {
             named(job, &board);
             with_board(job);
         }),
-        refused(
-            "no room for TensorBoard",
-            "-tensorboard-0, must fit 63",
-            |job| {
-                named(job, &format!("{board}u"));
-                with_board(job);
-            },
-        ),
+        refused("no room for TensorBoard", "-tensorboard-0, must fit 63", |job| {
+            named(job, &format!("{board}u"));
+            with_board(job);
+        }),
     ]
 }

@@ -18,11 +18,7 @@ use crate::names;
 #[must_use]
 pub fn tfjob_crd() -> Value {
     let mut versions = vec![version(names::VERSION, Depth::Complete)];
-    versions.extend(
-        names::LEGACY_VERSIONS
-            .iter()
-            .map(|name| version(name, Depth::Open)),
-    );
+    versions.extend(names::LEGACY_VERSIONS.iter().map(|name| version(name, Depth::Open)));
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -48,9 +44,7 @@ pub fn tfjob_schema(version: &str) -> Option<Value> {
     if version == names::VERSION {
         Some(schema(Depth::Complete))
     } else {
-        names::LEGACY_VERSIONS
-            .contains(&version)
-            .then(|| schema(Depth::Open))
+        names::LEGACY_VERSIONS.contains(&version).then(|| schema(Depth::Open))
     }
 }
 
@@ -145,21 +139,11 @@ mod tests {
         let versions = crd["spec"]["versions"].as_array().unwrap();
         let served: Vec<_> = versions
             .iter()
-            .map(|version| {
-                (
-                    version["name"].as_str().unwrap(),
-                    version["storage"] == true,
-                )
-            })
+            .map(|version| (version["name"].as_str().unwrap(), version["storage"] == true))
             .collect();
         assert_eq!(
             served,
-            [
-                ("v1", true),
-                ("v1beta2", false),
-                ("v1beta1", false),
-                ("v1alpha2", false)
-            ]
+            [("v1", true), ("v1beta2", false), ("v1beta1", false), ("v1alpha2", false)]
         );
         assert!(versions.iter().all(|version| version["served"] == true));
     }

@@ -71,10 +71,7 @@ pub(super) fn quantity() -> Value {
 }
 
 fn part(pointer: &str) -> Value {
-    complete()
-        .pointer(pointer)
-        .cloned()
-        .unwrap_or_else(|| json!({"type": "array"}))
+    complete().pointer(pointer).cloned().unwrap_or_else(|| json!({"type": "array"}))
 }
 
 /// Adds rules, bounds and the restart policies to the properties of a pod specification.
@@ -101,27 +98,15 @@ mod tests {
             "/properties/spec/properties/containers/items/properties/name/maxLength",
         ] {
             assert!(complete.pointer(pointer).is_some(), "{pointer}");
-            assert_eq!(
-                complete.pointer(pointer),
-                open.pointer(pointer),
-                "{pointer}"
-            );
+            assert_eq!(complete.pointer(pointer), open.pointer(pointer), "{pointer}");
         }
         assert!(complete.pointer("/properties/spec/required").is_none());
     }
 
     #[test]
     fn tensorboard_takes_the_volumes_of_pods() {
-        assert!(
-            volumes()
-                .pointer("/items/properties/persistentVolumeClaim")
-                .is_some()
-        );
-        assert!(
-            volume_mounts()
-                .pointer("/items/properties/mountPath")
-                .is_some()
-        );
+        assert!(volumes().pointer("/items/properties/persistentVolumeClaim").is_some());
+        assert!(volume_mounts().pointer("/items/properties/mountPath").is_some());
     }
 
     /// Every node of a structural schema has a type, or says that it is an integer or a string.
@@ -131,15 +116,9 @@ mod tests {
             let typed = node.get("type").is_some_and(Value::is_string)
                 || node.get("x-kubernetes-int-or-string") == Some(&json!(true));
             assert!(typed, "{path} has no type: {node}");
-            assert!(
-                node.get("$ref").is_none() && node.get("description").is_none(),
-                "{path}"
-            );
-            for (name, child) in node
-                .get("properties")
-                .and_then(Value::as_object)
-                .into_iter()
-                .flatten()
+            assert!(node.get("$ref").is_none() && node.get("description").is_none(), "{path}");
+            for (name, child) in
+                node.get("properties").and_then(Value::as_object).into_iter().flatten()
             {
                 check(&format!("{path}.{name}"), child);
             }

@@ -34,10 +34,7 @@ fn functions() -> Context<'static> {
 }
 
 /// As the crate's own, but a pattern is compiled once per thread and not once per call.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the signature that functions of rules have"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "the signature that functions of rules have")]
 fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<bool, ExecutionError> {
     thread_local! {
         static COMPILED: RefCell<BTreeMap<String, Regex>> = const { RefCell::new(BTreeMap::new()) };
@@ -48,9 +45,7 @@ fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<bool, 
                 .map_err(|error| ExecutionError::function_error("matches", error))?;
             compiled.insert(pattern.as_str().to_owned(), regex);
         }
-        Ok(compiled
-            .get(pattern.as_str())
-            .is_some_and(|regex| regex.is_match(&text)))
+        Ok(compiled.get(pattern.as_str()).is_some_and(|regex| regex.is_match(&text)))
     })
 }
 
@@ -121,9 +116,8 @@ impl Rule {
         let text = |key: &str| rule.get(key).and_then(Value::as_str);
         let program = Program::compile(text("rule").unwrap_or_default())
             .map_err(|error| format!("cannot be evaluated: {error}"));
-        let compares = program
-            .as_ref()
-            .is_ok_and(|program| program.references().has_variable("oldSelf"));
+        let compares =
+            program.as_ref().is_ok_and(|program| program.references().has_variable("oldSelf"));
         Self {
             text: text("rule").unwrap_or_default().to_owned(),
             program,
@@ -153,11 +147,9 @@ impl Rule {
         };
         match program.execute(scope) {
             Ok(cel::Value::Bool(true)) => None,
-            Ok(cel::Value::Bool(false)) => Some(format!(
-                "{}{}",
-                self.reason.prefix(value),
-                self.explanation(scope)
-            )),
+            Ok(cel::Value::Bool(false)) => {
+                Some(format!("{}{}", self.reason.prefix(value), self.explanation(scope)))
+            }
             Ok(_) => Some(format!("rule {:?} is neither true nor false", self.text)),
             Err(error) => Some(format!("rule {:?} cannot be evaluated: {error}", self.text)),
         }
@@ -165,12 +157,10 @@ impl Rule {
 
     fn explanation(&self, scope: &Context<'_>) -> String {
         let computed =
-            self.message_program
-                .as_ref()
-                .and_then(|program| match program.execute(scope) {
-                    Ok(cel::Value::String(text)) => Some(text.as_str().to_owned()),
-                    _ => None,
-                });
+            self.message_program.as_ref().and_then(|program| match program.execute(scope) {
+                Ok(cel::Value::String(text)) => Some(text.as_str().to_owned()),
+                _ => None,
+            });
         computed
             .or_else(|| self.message.clone())
             .unwrap_or_else(|| format!("failed rule: {}", self.text))
@@ -187,11 +177,7 @@ impl RuleNode {
             .flatten()
             .map(|(name, schema)| (name.clone(), Self::compile(schema)))
             .collect();
-        let child = |key: &str| {
-            schema
-                .get(key)
-                .map(|schema| Box::new(Self::compile(schema)))
-        };
+        let child = |key: &str| schema.get(key).map(|schema| Box::new(Self::compile(schema)));
         let (additional, items) = (child("additionalProperties"), child("items"));
         let rules: Vec<_> = schema
             .get("x-kubernetes-validations")
@@ -206,19 +192,8 @@ impl RuleNode {
                 .chain(additional.as_deref())
                 .chain(items.as_deref())
                 .any(|node| node.governed);
-        let words = rules
-            .iter()
-            .flat_map(Rule::words)
-            .map(str::to_owned)
-            .collect();
-        Self {
-            properties,
-            additional,
-            items,
-            rules,
-            words,
-            governed,
-        }
+        let words = rules.iter().flat_map(Rule::words).map(str::to_owned).collect();
+        Self { properties, additional, items, rules, words, governed }
     }
 
     /// Adds what the rules refuse.
@@ -260,13 +235,7 @@ impl RuleNode {
                     return;
                 };
                 for (index, item) in items.iter().enumerate() {
-                    child.visit(
-                        &format!("{path}[{index}]"),
-                        item,
-                        None,
-                        functions,
-                        violations,
-                    );
+                    child.visit(&format!("{path}[{index}]"), item, None, functions, violations);
                 }
             }
             _ => {}
@@ -325,10 +294,7 @@ impl RuleNode {
                 let named = fields.iter().filter_map(|(name, field)| {
                     let declared = self.properties.get(name).filter(|_| words.contains(name));
                     let node = declared.or(self.additional.as_deref())?;
-                    Some((
-                        Key::String(Arc::new(name.clone())),
-                        node.bound(field, words),
-                    ))
+                    Some((Key::String(Arc::new(name.clone())), node.bound(field, words)))
                 });
                 cel::Value::Map(named.collect::<HashMap<_, _>>().into())
             }

@@ -114,27 +114,17 @@ impl Node {
     fn compile_with(schema: &Value, patterns: &mut BTreeMap<String, Arc<Regex>>) -> Self {
         let number = |key: &str| schema.get(key).and_then(Value::as_u64);
         let texts = |key: &str| -> Vec<String> {
-            let items = schema
-                .get(key)
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten();
+            let items = schema.get(key).and_then(Value::as_array).into_iter().flatten();
             items.filter_map(Value::as_str).map(str::to_owned).collect()
         };
-        let format = schema
-            .get("format")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
         let narrow = format == "int32";
-        let pattern = schema
-            .get("pattern")
-            .and_then(Value::as_str)
-            .and_then(|pattern| {
-                if !patterns.contains_key(pattern) {
-                    patterns.insert(pattern.to_owned(), Arc::new(Regex::new(pattern).ok()?));
-                }
-                patterns.get(pattern).cloned()
-            });
+        let pattern = schema.get("pattern").and_then(Value::as_str).and_then(|pattern| {
+            if !patterns.contains_key(pattern) {
+                patterns.insert(pattern.to_owned(), Arc::new(Regex::new(pattern).ok()?));
+            }
+            patterns.get(pattern).cloned()
+        });
         let child = |schema: &Value, patterns: &mut _| Self::compile_with(schema, patterns);
         Self {
             kind: Kind::of(schema),
@@ -151,9 +141,7 @@ impl Node {
             additional: schema
                 .get("additionalProperties")
                 .map(|schema| Box::new(child(schema, patterns))),
-            items: schema
-                .get("items")
-                .map(|schema| Box::new(child(schema, patterns))),
+            items: schema.get("items").map(|schema| Box::new(child(schema, patterns))),
             list_keys: texts("x-kubernetes-list-map-keys"),
             choices: texts("enum"),
             minimum: schema
@@ -208,11 +196,7 @@ impl Node {
 
     /// Adds what the keywords refuse; tells whether rules can no longer be evaluated.
     pub(super) fn check(&self, value: &Value, violations: &mut Vec<Violation>) -> bool {
-        let mut walk = Walk {
-            path: String::new(),
-            violations,
-            blocking: false,
-        };
+        let mut walk = Walk { path: String::new(), violations, blocking: false };
         walk.visit(self, value);
         walk.blocking
     }
@@ -226,8 +210,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn refuse(&mut self, message: String) {
-        self.violations
-            .push(Violation::new(self.path.clone(), message));
+        self.violations.push(Violation::new(self.path.clone(), message));
     }
 
     fn block(&mut self, message: String) {
@@ -238,11 +221,7 @@ impl Walk<'_> {
     /// Visits a part and comes back to where it was.
     fn descend(&mut self, step: &str, node: &Node, value: &Value) {
         let length = self.path.len();
-        self.path.push_str(if length == 0 {
-            step.trim_start_matches('.')
-        } else {
-            step
-        });
+        self.path.push_str(if length == 0 { step.trim_start_matches('.') } else { step });
         self.visit(node, value);
         self.path.truncate(length);
     }
@@ -278,14 +257,8 @@ impl Walk<'_> {
                 self.blocking = true;
             }
         }
-        if let Some(most) = node
-            .max_properties
-            .filter(|most| fields.len() as u64 > *most)
-        {
-            self.block(format!(
-                "Too many: {}: must have at most {most} items",
-                fields.len()
-            ));
+        if let Some(most) = node.max_properties.filter(|most| fields.len() as u64 > *most) {
+            self.block(format!("Too many: {}: must have at most {most} items", fields.len()));
         }
         for (name, field) in fields {
             if let Some(child) = node.properties.get(name) {
@@ -298,10 +271,7 @@ impl Walk<'_> {
 
     fn array(&mut self, node: &Node, items: &[Value]) {
         if let Some(most) = node.max_items.filter(|most| items.len() as u64 > *most) {
-            self.block(format!(
-                "Too many: {}: must have at most {most} items",
-                items.len()
-            ));
+            self.block(format!("Too many: {}: must have at most {most} items", items.len()));
         }
         let Some(child) = &node.items else { return };
         let mut seen = BTreeSet::new();
@@ -318,8 +288,7 @@ impl Walk<'_> {
             let keys = Value::Object(keys).to_string();
             if seen.contains(&keys) {
                 let path = format!("{}[{index}]", self.path);
-                self.violations
-                    .push(Violation::new(path, format!("Duplicate value: {keys}")));
+                self.violations.push(Violation::new(path, format!("Duplicate value: {keys}")));
             }
             seen.insert(keys);
         }
@@ -327,36 +296,20 @@ impl Walk<'_> {
 
     fn text(&mut self, node: &Node, text: &str) {
         if !node.choices.is_empty() && !node.choices.iter().any(|choice| choice == text) {
-            let choices: Vec<_> = node
-                .choices
-                .iter()
-                .map(|choice| format!("{choice:?}"))
-                .collect();
+            let choices: Vec<_> = node.choices.iter().map(|choice| format!("{choice:?}")).collect();
             self.block(format!(
                 "Unsupported value: {text:?}: supported values: {}",
                 choices.join(", ")
             ));
         }
-        if let Some(most) = node
-            .max_length
-            .filter(|most| text.chars().count() as u64 > *most)
-        {
+        if let Some(most) = node.max_length.filter(|most| text.chars().count() as u64 > *most) {
             self.block(format!("Too long: may not be more than {most} bytes"));
         }
-        if let Some(pattern) = node
-            .pattern
-            .as_ref()
-            .filter(|pattern| !pattern.is_match(text))
-        {
-            self.refuse(format!(
-                "Invalid value: {text:?}: should match '{}'",
-                pattern.as_str()
-            ));
+        if let Some(pattern) = node.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
+            self.refuse(format!("Invalid value: {text:?}: should match '{}'", pattern.as_str()));
         }
         if node.time && text.parse::<Timestamp>().is_err() {
-            self.refuse(format!(
-                "Invalid value: {text:?}: must be of type date-time"
-            ));
+            self.refuse(format!("Invalid value: {text:?}: must be of type date-time"));
         }
     }
 
@@ -369,9 +322,7 @@ impl Walk<'_> {
             ));
         }
         if let Some(most) = node.maximum.filter(|most| number > *most) {
-            self.refuse(format!(
-                "Invalid value: {value}: should be less than or equal to {most}"
-            ));
+            self.refuse(format!("Invalid value: {value}: should be less than or equal to {most}"));
         }
     }
 }

@@ -26,10 +26,7 @@ pub struct Violation {
 
 impl Violation {
     fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            message: message.into(),
-        }
+        Self { path: path.into(), message: message.into() }
     }
 }
 
@@ -63,28 +60,15 @@ pub fn validate(object: &Value, old: Option<&Value>) -> Result<(), Vec<Violation
         Ok(schema) => check(schema, object, old),
         Err(violation) => vec![violation],
     };
-    if violations.is_empty() {
-        Ok(())
-    } else {
-        Err(violations)
-    }
+    if violations.is_empty() { Ok(()) } else { Err(violations) }
 }
 
 fn schema_of(object: &Value) -> Result<&'static Node, Violation> {
-    let kind = object
-        .get("kind")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     if kind != names::KIND {
-        return Err(Violation::new(
-            "kind",
-            format!("{kind:?} is not supported; use TFJob"),
-        ));
+        return Err(Violation::new("kind", format!("{kind:?} is not supported; use TFJob")));
     }
-    let api_version = object
-        .get("apiVersion")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     let version = api_version
         .strip_prefix(names::GROUP)
         .and_then(|rest| rest.strip_prefix('/'))
@@ -117,11 +101,7 @@ fn check(schema: &Node, object: &Value, old: Option<&Value>) -> Vec<Violation> {
     schema.settle(&mut object);
     let blocking = schema.check(&object, &mut violations);
     // As on the API server: rules rely on types and choices being right.
-    if blocking
-        || violations
-            .iter()
-            .any(|violation| violation.path == "metadata.name")
-    {
+    if blocking || violations.iter().any(|violation| violation.path == "metadata.name") {
         return violations;
     }
     let old = old.map(|old| {
@@ -140,29 +120,19 @@ fn settle_name(object: &mut Value) -> Result<(), Violation> {
     const RANDOM: &str = "xxxxx";
     let metadata = &object["metadata"];
     if !metadata.is_object() {
-        return Err(Violation::new(
-            "metadata.name",
-            "Required value: name or generateName",
-        ));
+        return Err(Violation::new("metadata.name", "Required value: name or generateName"));
     }
     match (&metadata["name"], &metadata["generateName"]) {
         (Value::String(name), _) if !name.is_empty() => Ok(()),
         (Value::Null | Value::String(_), Value::String(prefix)) if !prefix.is_empty() => {
-            let kept: String = prefix
-                .chars()
-                .take(names::LABEL_MAX - RANDOM.len())
-                .collect();
+            let kept: String = prefix.chars().take(names::LABEL_MAX - RANDOM.len()).collect();
             object["metadata"]["name"] = json!(format!("{kept}{RANDOM}"));
             Ok(())
         }
-        (Value::Null | Value::String(_), _) => Err(Violation::new(
-            "metadata.name",
-            "Required value: name or generateName is required",
-        )),
-        (other, _) => Err(Violation::new(
-            "metadata.name",
-            format!("{other} must be a string"),
-        )),
+        (Value::Null | Value::String(_), _) => {
+            Err(Violation::new("metadata.name", "Required value: name or generateName is required"))
+        }
+        (other, _) => Err(Violation::new("metadata.name", format!("{other} must be a string"))),
     }
 }
 

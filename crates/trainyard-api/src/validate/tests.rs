@@ -6,13 +6,7 @@ use crate::{TfJobSpec, cases::validation_cases};
 fn refusal(object: &Value, old: Option<&Value>) -> Option<String> {
     let violations = validate(object, old).err()?;
     assert!(!violations.is_empty());
-    Some(
-        violations
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join("\n"),
-    )
+    Some(violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
 }
 
 #[test]
@@ -26,10 +20,7 @@ fn every_case_ends_as_it_should() {
             _ => false,
         };
         if !right {
-            wrong.push(format!(
-                "{}: wanted {:?}, got {answer:?}",
-                case.name, case.refused
-            ));
+            wrong.push(format!("{}: wanted {:?}, got {answer:?}", case.name, case.refused));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -40,11 +31,7 @@ fn every_case_ends_as_it_should() {
 fn no_rule_breaks_down() {
     for case in validation_cases() {
         let answer = refusal(&case.object, case.old.as_ref()).unwrap_or_default();
-        assert!(
-            !answer.contains("cannot be evaluated"),
-            "{}: {answer}",
-            case.name
-        );
+        assert!(!answer.contains("cannot be evaluated"), "{}: {answer}", case.name);
         if case.refused.is_some() {
             assert_eq!(answer.lines().count(), 1, "{}: {answer}", case.name);
         }
@@ -53,10 +40,7 @@ fn no_rule_breaks_down() {
 
 #[test]
 fn what_is_accepted_can_be_read() {
-    for case in validation_cases()
-        .into_iter()
-        .filter(|case| case.refused.is_none())
-    {
+    for case in validation_cases().into_iter().filter(|case| case.refused.is_none()) {
         let read = TfJobSpec::parse(case.object["spec"].clone());
         assert!(read.is_ok(), "{}: {read:?}", case.name);
     }
@@ -68,11 +52,7 @@ fn rules_stand_at_the_same_places_in_every_version() {
         if let Some(rules) = schema.get("x-kubernetes-validations") {
             found.push((path.to_owned(), rules.clone()));
         }
-        let properties = schema
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
+        let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         for (name, child) in properties {
             places(&format!("{path}.{name}"), child, found);
         }
@@ -100,40 +80,23 @@ fn other_kinds_and_versions_are_named() {
     assert_eq!(answer, "kind: \"PyTorchJob\" is not supported; use TFJob");
     for version in ["kubeflow.org/v1alpha1", "kubeflow.orgv1", "v1", ""] {
         let answer = refusal(&object(version, "TFJob"), None).unwrap();
-        assert!(
-            answer.starts_with(&format!("apiVersion: {version:?} is not served")),
-            "{answer}"
-        );
+        assert!(answer.starts_with(&format!("apiVersion: {version:?} is not served")), "{answer}");
     }
 }
 
 #[test]
 fn malformed_documents_are_refused_without_panic() {
-    for metadata in [
-        json!(null),
-        json!([]),
-        json!({}),
-        json!({"name": 7}),
-        json!({"name": ""}),
-    ] {
+    for metadata in [json!(null), json!([]), json!({}), json!({"name": 7}), json!({"name": ""})] {
         let object = json!({
             "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": metadata,
             "spec": {"tfReplicaSpecs": {}},
         });
-        assert!(
-            refusal(&object, None).unwrap().contains("metadata"),
-            "{object}"
-        );
+        assert!(refusal(&object, None).unwrap().contains("metadata"), "{object}");
     }
     for object in [json!(null), json!(7), json!([]), json!("TFJob")] {
         assert!(refusal(&object, None).is_some());
     }
-    for spec in [
-        json!(null),
-        json!(7),
-        json!([]),
-        json!({"tfReplicaSpecs": 7}),
-    ] {
+    for spec in [json!(null), json!(7), json!([]), json!({"tfReplicaSpecs": 7})] {
         let object = json!({
             "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "a"},
             "spec": spec,

@@ -76,20 +76,11 @@ fn ends_by_failure(
     let name = draft.meta().name.clone();
     if let Some(first) = judgement.fatal.first() {
         let kind = first.id.kind;
-        let number = judgement
-            .fatal
-            .iter()
-            .filter(|lost| lost.id.kind == kind)
-            .count();
-        let policy = spec
-            .replicas
-            .get(&kind)
-            .map(|replicas| replicas.restart_policy);
+        let number = judgement.fatal.iter().filter(|lost| lost.id.kind == kind).count();
+        let policy = spec.replicas.get(&kind).map(|replicas| replicas.restart_policy);
         if policy == Some(trainyard_api::RestartPolicy::ExitCode) {
-            let message = format!(
-                "job {name:?} is failing because {:?} replica(s) failed.",
-                kind.as_str()
-            );
+            let message =
+                format!("job {name:?} is failing because {:?} replica(s) failed.", kind.as_str());
             draft.events.push(Event::warning("TFJobFailed", message));
         }
         tell_exit(draft, first);
@@ -106,18 +97,12 @@ fn ends_by_failure(
             "Job {name} has failed because it has reached the specified backoff limit. {}",
             sentence(failure)
         );
-        let failure = Failure {
-            kind: FailureKind::BackoffLimitExceeded,
-            ..failure.clone()
-        };
+        let failure = Failure { kind: FailureKind::BackoffLimitExceeded, ..failure.clone() };
         draft.fail("TFJobFailed", message, failure);
         return true;
     }
     if out_of_workers(spec, roster) {
-        let failed = roster
-            .slots
-            .iter()
-            .filter(|s| matches!(s.standing, Standing::Failed(_)));
+        let failed = roster.slots.iter().filter(|s| matches!(s.standing, Standing::Failed(_)));
         let message = format!(
             "TFJob {} has failed because {} Worker replica(s) failed and none is left.",
             draft.full_name(),
@@ -135,10 +120,7 @@ fn ends_by_time(draft: &mut Draft<'_>, spec: &TfJobSpec, roster: &Roster<'_>) ->
     if past(limits::deadline(&spec.run_policy, &draft.status)) {
         let message =
             format!("Job {name} has failed because it was active longer than specified deadline");
-        let failure = Failure {
-            kind: FailureKind::DeadlineExceeded,
-            ..Failure::default()
-        };
+        let failure = Failure { kind: FailureKind::DeadlineExceeded, ..Failure::default() };
         draft.fail("TFJobFailed", message, failure);
         return true;
     }
@@ -148,12 +130,8 @@ fn ends_by_time(draft: &mut Draft<'_>, spec: &TfJobSpec, roster: &Roster<'_>) ->
         let message = format!(
             "Job {name} has failed because not all its pods ran within {seconds} s: {pod} {why}"
         );
-        let failure = Failure {
-            kind: FailureKind::StartTimeout,
-            pod,
-            message: why,
-            ..Failure::default()
-        };
+        let failure =
+            Failure { kind: FailureKind::StartTimeout, pod, message: why, ..Failure::default() };
         draft.fail("TFJobFailed", message, failure);
         return true;
     }
@@ -184,32 +162,16 @@ fn tell_restarts(draft: &mut Draft<'_>, restarted: &[Lost]) {
         ),
         None => format!("job {name} is restarting because one of its pods disappeared."),
     };
-    draft.set(
-        ConditionType::Restarting,
-        "TFJobRestarting",
-        message.clone(),
-    );
-    draft
-        .events
-        .push(Event::warning("TFJobRestarting", message));
+    draft.set(ConditionType::Restarting, "TFJobRestarting", message.clone());
+    draft.events.push(Event::warning("TFJobRestarting", message));
     draft.marks.push(Mark::Restarted);
 }
 
 /// Stages what keeps the job as it was asked for.
 fn keep(mut draft: Draft<'_>, spec: &TfJobSpec, roster: &Roster<'_>) -> Plan {
-    let mut plan = Plan {
-        notices: warnings(roster),
-        ..Plan::default()
-    };
-    let builder = Builder {
-        meta: draft.meta(),
-        spec,
-        config: draft.config,
-    };
-    let mut first = Stage {
-        writes: Vec::new(),
-        events: std::mem::take(&mut draft.events),
-    };
+    let mut plan = Plan { notices: warnings(roster), ..Plan::default() };
+    let builder = Builder { meta: draft.meta(), spec, config: draft.config };
+    let mut first = Stage { writes: Vec::new(), events: std::mem::take(&mut draft.events) };
     let urgent = draft.is_urgent();
     if urgent || counts_are_due(&draft, &mut plan) {
         first.writes.extend(draft.write());
@@ -221,29 +183,17 @@ fn keep(mut draft: Draft<'_>, spec: &TfJobSpec, roster: &Roster<'_>) -> Plan {
     second.writes.extend(pods);
     for slot in &roster.slots {
         if !roster.services.contains_key(&slot.id) {
-            first
-                .writes
-                .extend(builder.service(slot.id).map(Write::CreateService));
+            first.writes.extend(builder.service(slot.id).map(Write::CreateService));
         }
     }
     for service in &roster.surplus_services {
         second.writes.extend(service_removal(service));
     }
     let leaving = roster.slots.iter().filter(|slot| {
-        matches!(
-            slot.standing,
-            Standing::Replaced | Standing::Stale | Standing::Leaving
-        )
+        matches!(slot.standing, Standing::Replaced | Standing::Stale | Standing::Leaving)
     });
-    for pod in roster
-        .surplus
-        .iter()
-        .copied()
-        .chain(leaving.filter_map(|slot| slot.pod))
-    {
-        second
-            .writes
-            .extend(pod_removal(pod, draft.now, draft.config, &mut plan));
+    for pod in roster.surplus.iter().copied().chain(leaving.filter_map(|slot| slot.pod)) {
+        second.writes.extend(pod_removal(pod, draft.now, draft.config, &mut plan));
     }
     create_missing(&draft, &builder, roster, &mut second, &mut plan);
     look_ahead(&draft, spec, &mut plan);
@@ -260,29 +210,15 @@ fn create_missing(
     plan: &mut Plan,
 ) {
     // A new attempt begins when the last pod of the old one is gone: its programs would talk to it.
-    if roster
-        .slots
-        .iter()
-        .any(|slot| slot.standing == Standing::Stale)
-        || roster
-            .surplus
-            .iter()
-            .any(|pod| pod.attempt < draft.status.attempt)
+    if roster.slots.iter().any(|slot| slot.standing == Standing::Stale)
+        || roster.surplus.iter().any(|pod| pod.attempt < draft.status.attempt)
     {
         return;
     }
     let scope = builder.spec.run_policy.restart_scope;
-    let scope = if draft.status.attempt > 0 {
-        scope
-    } else {
-        RestartScope::Replica
-    };
+    let scope = if draft.status.attempt > 0 { scope } else { RestartScope::Replica };
     let mut overridden = false;
-    for slot in roster
-        .slots
-        .iter()
-        .filter(|slot| slot.standing == Standing::Missing)
-    {
+    for slot in roster.slots.iter().filter(|slot| slot.standing == Standing::Missing) {
         let due = due(&draft.status, slot, scope, draft.config);
         if draft.now < due {
             plan.look_again(due);
@@ -293,9 +229,7 @@ fn create_missing(
             .replicas
             .get(&slot.id.kind)
             .is_some_and(|replicas| replicas.template_policy_overridden);
-        stage
-            .writes
-            .extend(builder.pod(slot.id, &draft.status).map(Write::CreatePod));
+        stage.writes.extend(builder.pod(slot.id, &draft.status).map(Write::CreatePod));
     }
     if overridden {
         stage.events.push(Event::warning(

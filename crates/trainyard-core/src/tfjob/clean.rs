@@ -46,10 +46,7 @@ pub(super) fn clean(
     for pod in pods.iter().filter(|pod| is_doomed(pod, policy, failure)) {
         stage.writes.extend(pod_removal(pod, now, config, plan));
     }
-    for service in services
-        .iter()
-        .filter(|service| matches!(service.role, Role::Replica(_)))
-    {
+    for service in services.iter().filter(|service| matches!(service.role, Role::Replica(_))) {
         stage.writes.extend(service_removal(service));
     }
     plan.push(stage);
@@ -101,10 +98,7 @@ mod tests {
     #[test]
     fn tensorboard_and_strangers_stay() {
         for kind in ["tensorboard", "gardener"] {
-            assert!(
-                !is_doomed(&pod("Running", kind), CleanPodPolicy::All, None),
-                "{kind}"
-            );
+            assert!(!is_doomed(&pod("Running", kind), CleanPodPolicy::All, None), "{kind}");
         }
     }
 }

@@ -44,10 +44,8 @@ fn put(
     if before.is_some_and(|c| c.status == text && c.reason == reason) {
         return;
     }
-    let last_transition_time = before
-        .filter(|c| c.status == text)
-        .and_then(|c| c.last_transition_time)
-        .or(Some(now));
+    let last_transition_time =
+        before.filter(|c| c.status == text).and_then(|c| c.last_transition_time).or(Some(now));
     status.conditions.retain(|c| {
         c.kind != kind
             && !(kind == ConditionType::Restarting && c.kind == ConditionType::Running)
@@ -76,6 +74,8 @@ mod tests {
     use super::*;
     use ConditionType::{Created, Failed, Restarting, Running, Succeeded, Suspended};
 
+    type Steps<'a> = &'a [(ConditionType, bool)];
+
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
@@ -83,37 +83,20 @@ mod tests {
     fn after(steps: &[(ConditionType, bool)]) -> Vec<String> {
         let mut status = JobStatus::default();
         for (second, (kind, holds)) in (0..).zip(steps) {
-            put(
-                &mut status,
-                *kind,
-                *holds,
-                &format!("TFJob{kind:?}"),
-                String::new(),
-                at(second),
-            );
+            put(&mut status, *kind, *holds, &format!("TFJob{kind:?}"), String::new(), at(second));
         }
-        status
-            .conditions
-            .iter()
-            .map(|c| format!("{:?} {}", c.kind, c.status))
-            .collect()
+        status.conditions.iter().map(|c| format!("{:?} {}", c.kind, c.status)).collect()
     }
 
     #[test]
     fn traces() {
-        let cases: [(&[(ConditionType, bool)], &[&str]); 9] = [
-            (
-                &[(Created, true), (Running, true)],
-                &["Created True", "Running True"],
-            ),
+        let cases: [(Steps<'_>, &[&str]); 9] = [
+            (&[(Created, true), (Running, true)], &["Created True", "Running True"]),
             (
                 &[(Created, true), (Running, true), (Succeeded, true)],
                 &["Created True", "Running False", "Succeeded True"],
             ),
-            (
-                &[(Created, true), (Succeeded, true)],
-                &["Created True", "Succeeded True"],
-            ),
+            (&[(Created, true), (Succeeded, true)], &["Created True", "Succeeded True"]),
             (
                 &[(Created, true), (Running, true), (Failed, true)],
                 &["Created True", "Running False", "Failed True"],
@@ -123,30 +106,15 @@ mod tests {
                 &["Created True", "Restarting True"],
             ),
             (
-                &[
-                    (Created, true),
-                    (Running, true),
-                    (Restarting, true),
-                    (Running, true),
-                ],
+                &[(Created, true), (Running, true), (Restarting, true), (Running, true)],
                 &["Created True", "Running True"],
             ),
             (
-                &[
-                    (Created, true),
-                    (Running, true),
-                    (Running, false),
-                    (Suspended, true),
-                ],
+                &[(Created, true), (Running, true), (Running, false), (Suspended, true)],
                 &["Created True", "Running False", "Suspended True"],
             ),
             (
-                &[
-                    (Created, true),
-                    (Suspended, true),
-                    (Suspended, false),
-                    (Running, true),
-                ],
+                &[(Created, true), (Suspended, true), (Suspended, false), (Running, true)],
                 &["Created True", "Suspended False", "Running True"],
             ),
             (
@@ -161,10 +129,7 @@ mod tests {
 
     #[test]
     fn both_ends_are_final() {
-        assert_eq!(
-            after(&[(Succeeded, true), (Failed, true)]),
-            ["Succeeded True"]
-        );
+        assert_eq!(after(&[(Succeeded, true), (Failed, true)]), ["Succeeded True"]);
         assert_eq!(after(&[(Failed, true), (Succeeded, true)]), ["Failed True"]);
         assert_eq!(after(&[(Failed, true), (Running, true)]), ["Failed True"]);
     }
@@ -182,13 +147,7 @@ mod tests {
     #[test]
     fn a_new_reason_keeps_the_time_of_transition() {
         let mut status = JobStatus::default();
-        set(
-            &mut status,
-            Suspended,
-            "TFJobSuspended",
-            String::new(),
-            at(1),
-        );
+        set(&mut status, Suspended, "TFJobSuspended", String::new(), at(1));
         set(&mut status, Suspended, "Other", String::new(), at(2));
         assert_eq!(status.conditions[0].last_update_time, Some(at(2)));
         assert_eq!(status.conditions[0].last_transition_time, Some(at(1)));

@@ -15,10 +15,8 @@ use super::{
 pub(super) fn update(status: &mut JobStatus, job: &str, spec: &TfJobSpec, roster: &Roster<'_>) {
     let counts = spec.replicas.keys().map(|kind| {
         let mut done = completed(status, *kind);
-        let mut counts = ReplicaStatus {
-            selector: selector(job, *kind),
-            ..ReplicaStatus::default()
-        };
+        let mut counts =
+            ReplicaStatus { selector: selector(job, *kind), ..ReplicaStatus::default() };
         for slot in roster.of(*kind) {
             match slot.standing {
                 Standing::Completed => {

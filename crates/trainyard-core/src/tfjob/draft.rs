@@ -78,13 +78,7 @@ impl<'a> Draft<'a> {
 
     /// Sets a condition.
     pub(super) fn set(&mut self, kind: ConditionType, reason: &str, message: String) {
-        conditions::set(
-            &mut self.status,
-            kind,
-            reason,
-            message,
-            whole_seconds(self.now),
-        );
+        conditions::set(&mut self.status, kind, reason, message, whole_seconds(self.now));
     }
 
     /// The job has succeeded.
@@ -92,8 +86,7 @@ impl<'a> Draft<'a> {
         let message = format!("TFJob {} successfully completed.", self.full_name());
         self.status.completion_time = Some(self.second());
         self.set(ConditionType::Succeeded, "TFJobSucceeded", message.clone());
-        self.events
-            .push(Event::normal("TFJobSucceeded", message).terminal());
+        self.events.push(Event::normal("TFJobSucceeded", message).terminal());
         self.marks.push(Mark::Succeeded);
     }
 
@@ -115,10 +108,7 @@ impl<'a> Draft<'a> {
     pub(super) fn write(&mut self) -> Option<Write> {
         let to = serde_json::to_value(&self.status).unwrap_or_default();
         let patch = merge_patch(&self.seen.job.status_value(), &to)?;
-        Some(Write::PatchStatus {
-            patch,
-            marks: std::mem::take(&mut self.marks),
-        })
+        Some(Write::PatchStatus { patch, marks: std::mem::take(&mut self.marks) })
     }
 
     /// Ends the pass of a job that has just ended: the evidence first, then the clean-up.
@@ -133,10 +123,7 @@ impl<'a> Draft<'a> {
         }
         let mut plan = Plan::default();
         let writes = self.write().into_iter().collect();
-        plan.push(Stage {
-            writes,
-            events: self.events,
-        });
+        plan.push(Stage { writes, events: self.events });
         clean::clean(
             &mut plan,
             self.seen.pods,

@@ -51,8 +51,8 @@ pub(super) fn end(pod: &PodView) -> End {
     }
     let main = pod.main_container().map(|container| &container.state);
     match (pod.phase, main) {
-        (Phase::Succeeded, _) => End::Completed,
-        (Phase::Failed, Some(ContainerState::Terminated { exit_code: 0, .. })) => End::Completed,
+        (Phase::Succeeded, _)
+        | (Phase::Failed, Some(ContainerState::Terminated { exit_code: 0, .. })) => End::Completed,
         (Phase::Failed, _) => End::Failed(cause(pod)),
         (Phase::Running, Some(ContainerState::Terminated { exit_code, .. }))
             if !pod.restarts_in_place =>
@@ -68,9 +68,7 @@ pub(super) fn end(pod: &PodView) -> End {
 }
 
 fn cause(pod: &PodView) -> Cause {
-    let main = pod
-        .main_container()
-        .filter(|container| code(container).is_some());
+    let main = pod.main_container().filter(|container| code(container).is_some());
     let guilty = main.or_else(|| {
         let all = pod.init_containers.iter().chain(&pod.containers);
         all.clone()
@@ -87,13 +85,8 @@ fn cause(pod: &PodView) -> Cause {
     if let Some(container) = guilty {
         cause.container = container.name.to_string();
         cause.container_code = code(container);
-        if let ContainerState::Terminated {
-            reason,
-            message,
-            started_at,
-            finished_at,
-            ..
-        } = &container.state
+        if let ContainerState::Terminated { reason, message, started_at, finished_at, .. } =
+            &container.state
         {
             if cause.reason.is_empty() {
                 cause.reason = reason.to_string();
@@ -167,20 +160,10 @@ mod tests {
     #[test]
     fn by_phase() {
         for phase in ["Pending", "Running", "Unknown"] {
-            assert_eq!(
-                end(&pod(&json!({"phase": phase}), None)),
-                End::Live,
-                "{phase}"
-            );
+            assert_eq!(end(&pod(&json!({"phase": phase}), None)), End::Live, "{phase}");
         }
-        assert_eq!(
-            end(&pod(&json!({"phase": "Succeeded"}), None)),
-            End::Completed
-        );
-        assert!(matches!(
-            end(&pod(&json!({"phase": "Failed"}), None)),
-            End::Failed(_)
-        ));
+        assert_eq!(end(&pod(&json!({"phase": "Succeeded"}), None)), End::Completed);
+        assert!(matches!(end(&pod(&json!({"phase": "Failed"}), None)), End::Failed(_)));
     }
 
     #[test]
@@ -195,13 +178,7 @@ mod tests {
             end(&pod)
         };
         assert_eq!(beside(0, "Never"), End::Completed);
-        assert!(matches!(
-            beside(7, "Never"),
-            End::Failed(Cause {
-                exit_code: Some(7),
-                ..
-            })
-        ));
+        assert!(matches!(beside(7, "Never"), End::Failed(Cause { exit_code: Some(7), .. })));
         assert_eq!(beside(7, "OnFailure"), End::Live);
     }
 
@@ -224,26 +201,19 @@ mod tests {
         assert!(matches!(end(&pod(&early, deleted)), End::Failed(_)));
         assert_eq!(end(&pod(&late, deleted)), End::Leaving);
         assert_eq!(end(&pod(&done, deleted)), End::Completed);
-        assert_eq!(
-            end(&pod(&json!({"phase": "Running"}), deleted)),
-            End::Leaving
-        );
+        assert_eq!(end(&pod(&json!({"phase": "Running"}), deleted)), End::Leaving);
     }
 
     #[test]
     fn eviction_is_a_disruption_without_an_exit_code() {
         let status = json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"});
-        let End::Failed(cause) = end(&pod(&status, None)) else {
-            unreachable!("failed")
-        };
+        let End::Failed(cause) = end(&pod(&status, None)) else { unreachable!("failed") };
         assert!(cause.disrupted);
         assert_eq!(cause.exit_code, None);
         assert_eq!(cause.reason, "Evicted");
         let mut preempted = ended("Failed", 143, NOON);
         preempted["conditions"] = json!([{"type": "DisruptionTarget", "status": "True"}]);
-        let End::Failed(cause) = end(&pod(&preempted, None)) else {
-            unreachable!("failed")
-        };
+        let End::Failed(cause) = end(&pod(&preempted, None)) else { unreachable!("failed") };
         assert!(cause.disrupted);
     }
 
@@ -254,13 +224,8 @@ mod tests {
                 {"terminated": {"exitCode": 3, "reason": "Error", "message": "no such bucket"}}}],
             "containerStatuses": [{"name": "tensorflow", "state": {"waiting": {"reason": "PodInitializing"}}}],
         });
-        let End::Failed(cause) = end(&pod(&status, None)) else {
-            unreachable!("failed")
-        };
-        assert_eq!(
-            (cause.container.as_str(), cause.container_code),
-            ("fetch", Some(3))
-        );
+        let End::Failed(cause) = end(&pod(&status, None)) else { unreachable!("failed") };
+        assert_eq!((cause.container.as_str(), cause.container_code), ("fetch", Some(3)));
         assert_eq!(cause.exit_code, None);
         assert_eq!(cause.message, "no such bucket");
     }

@@ -3,6 +3,8 @@
 //! Names pod, container, exit code, signal, reason and the last words. Must not decide whether a
 //! failure ends the job.
 
+use std::fmt::Write as _;
+
 use trainyard_api::{Failure, FailureKind};
 
 use super::{end::Cause, exit_code::signal_name};
@@ -20,11 +22,7 @@ pub(super) fn detail(kind: FailureKind, pod: &str, cause: &Cause) -> Failure {
         pod: pod.to_owned(),
         container: cause.container.clone(),
         exit_code: cause.container_code,
-        signal: cause
-            .container_code
-            .and_then(signal_name)
-            .unwrap_or_default()
-            .to_owned(),
+        signal: cause.container_code.and_then(signal_name).unwrap_or_default().to_owned(),
         reason: cause.reason.clone(),
         message: tail(cause.message.trim_end(), LAST_WORDS_MAX).to_owned(),
     }
@@ -35,27 +33,23 @@ pub(super) fn detail(kind: FailureKind, pod: &str, cause: &Cause) -> Failure {
 pub(super) fn sentence(failure: &Failure) -> String {
     let mut text = format!("Pod {}", failure.pod);
     if !failure.container.is_empty() {
-        text.push_str(&format!(", container {}", failure.container));
+        let _ = write!(text, ", container {}", failure.container);
     }
     let mut facts = Vec::new();
     if let Some(code) = failure.exit_code {
         facts.push(format!("exited with code {code}"));
     }
-    let words: Vec<&str> = [failure.signal.as_str(), &failure.reason]
-        .into_iter()
-        .filter(|w| !w.is_empty())
-        .collect();
+    let words: Vec<&str> =
+        [failure.signal.as_str(), &failure.reason].into_iter().filter(|w| !w.is_empty()).collect();
     match (facts.is_empty(), words.is_empty()) {
         (true, true) => facts.push("failed".to_owned()),
         (true, false) => facts.push(format!("failed ({})", words.join(", "))),
         (false, false) => facts.push(format!("({})", words.join(", "))),
         (false, true) => {}
     }
-    text.push_str(&format!(" {}.", facts.join(" ")));
+    let _ = write!(text, " {}.", facts.join(" "));
     let lines: Vec<&str> = failure.message.lines().collect();
-    let last = lines
-        .get(lines.len().saturating_sub(LINES_MAX)..)
-        .unwrap_or_default();
+    let last = lines.get(lines.len().saturating_sub(LINES_MAX)..).unwrap_or_default();
     if !last.is_empty() {
         text.push_str(" Last words: ");
         text.push_str(&last.join("\n"));
@@ -97,10 +91,7 @@ mod tests {
 
     #[test]
     fn says_what_it_can_without_a_container() {
-        let cause = Cause {
-            reason: "Evicted".into(),
-            ..Cause::default()
-        };
+        let cause = Cause { reason: "Evicted".into(), ..Cause::default() };
         let failure = detail(FailureKind::ReplicaFailed, "p", &cause);
         assert_eq!(sentence(&failure), "Pod p failed (Evicted).");
         let failure = detail(FailureKind::ReplicaFailed, "p", &Cause::default());
@@ -109,10 +100,7 @@ mod tests {
 
     #[test]
     fn last_words_are_bounded_and_keep_the_end() {
-        let cause = Cause {
-            message: "é\n".repeat(4000) + "the end",
-            ..Cause::default()
-        };
+        let cause = Cause { message: "é\n".repeat(4000) + "the end", ..Cause::default() };
         let failure = detail(FailureKind::ReplicaFailed, "p", &cause);
         assert!(failure.message.len() <= LAST_WORDS_MAX);
         assert!(failure.message.ends_with("the end"));

@@ -20,19 +20,9 @@ pub(super) fn plan(
     config: &Config,
 ) -> Plan {
     let mut plan = Plan::default();
-    let pods = policy
-        .clean_pod_policy
-        .unwrap_or(config.default_clean_pod_policy);
+    let pods = policy.clean_pod_policy.unwrap_or(config.default_clean_pod_policy);
     let failure = status.failure.as_ref().map(|failure| failure.kind);
-    clean::clean(
-        &mut plan,
-        seen.pods,
-        seen.services,
-        pods,
-        failure,
-        now,
-        config,
-    );
+    clean::clean(&mut plan, seen.pods, seen.services, pods, failure, now, config);
     if let Some(expiry) = ttl::expiry(policy, status) {
         if now >= expiry {
             let meta = &seen.job.metadata;
@@ -43,10 +33,7 @@ pub(super) fn plan(
                 index: 0,
                 grace_seconds: None,
             };
-            plan.push(Stage {
-                writes: vec![Write::DeleteJob(delete)],
-                events: Vec::new(),
-            });
+            plan.push(Stage { writes: vec![Write::DeleteJob(delete)], events: Vec::new() });
         } else {
             plan.look_again(expiry);
         }

@@ -88,26 +88,18 @@ fn setup() -> impl Strategy<Value = Setup> {
         prop::option::weighted(0.2, 1..1000i64),
         prop::option::weighted(0.2, 0..100i64),
     );
-    (
-        kinds,
-        clean,
-        limits,
-        any::<bool>(),
-        any::<bool>(),
-        any::<bool>(),
+    (kinds, clean, limits, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(replicas, clean, (limit, deadline, ttl), all_workers, dynamic, whole_job)| Setup {
+            replicas,
+            clean,
+            limit,
+            deadline,
+            ttl,
+            all_workers,
+            dynamic,
+            whole_job,
+        },
     )
-        .prop_map(
-            |(replicas, clean, (limit, deadline, ttl), all_workers, dynamic, whole_job)| Setup {
-                replicas,
-                clean,
-                limit,
-                deadline,
-                ttl,
-                all_workers,
-                dynamic,
-                whole_job,
-            },
-        )
 }
 
 impl Setup {
@@ -200,11 +192,8 @@ fn take(w: &mut World, step: &Step) {
         Step::FinishDeletions => w.finish_deletions(),
         Step::Scale(n, count) => {
             let specs = w.spec["tfReplicaSpecs"].as_object_mut().unwrap();
-            let kinds: Vec<String> = specs
-                .keys()
-                .filter(|kind| *kind != "Chief")
-                .cloned()
-                .collect();
+            let kinds: Vec<String> =
+                specs.keys().filter(|kind| *kind != "Chief").cloned().collect();
             if let Some(kind) = n.checked_rem(kinds.len()).and_then(|at| kinds.get(at)) {
                 specs[kind]["replicas"] = (*count).into();
                 w.generation += 1;
@@ -249,20 +238,14 @@ fn check_write(w: &World, write: &Write) {
     match write {
         Write::CreatePod(create) | Write::CreateService(create) => {
             assert!(!finished, "S5: {} is created for an ended job", create.name);
-            assert!(
-                !suspended,
-                "S9: {} is created for a suspended job",
-                create.name
-            );
+            assert!(!suspended, "S9: {} is created for a suspended job", create.name);
         }
         Write::DeletePod(delete) => {
             let pod = view(w, &delete.name);
             let ended = matches!(pod.phase, Phase::Succeeded | Phase::Failed);
             if finished {
                 let policy = w.spec["runPolicy"]["cleanPodPolicy"].as_str().unwrap();
-                let limit = status
-                    .failure
-                    .is_some_and(|failure| failure.kind.stops_everything());
+                let limit = status.failure.is_some_and(|failure| failure.kind.stops_everything());
                 let named = match policy {
                     "All" => true,
                     "None" => limit && !ended,
@@ -293,12 +276,7 @@ fn check_replacement(w: &World, pod: &PodView) {
     if surplus || whole || pod.deletion.is_some() {
         return;
     }
-    assert_eq!(
-        pod.phase,
-        Phase::Failed,
-        "S9: {} is deleted although it has not failed",
-        pod.name
-    );
+    assert_eq!(pod.phase, Phase::Failed, "S9: {} is deleted although it has not failed", pod.name);
     let policy = spec["restartPolicy"].as_str().unwrap();
     assert_ne!(policy, "Never", "S8: {} is restarted", pod.name);
     if policy == "ExitCode" && !pod.disrupted && &*pod.reason != "Evicted" {
@@ -307,16 +285,8 @@ fn check_replacement(w: &World, pod: &PodView) {
                 .as_i64();
         assert!(code.is_none_or(is_retryable), "S8: {code:?} is restarted");
     }
-    let recorded = w
-        .typed()
-        .replica_records
-        .iter()
-        .any(|r| r.replaced && *r.uid == *pod.uid);
-    assert!(
-        recorded,
-        "the end of {} is recorded before it is deleted",
-        pod.name
-    );
+    let recorded = w.typed().replica_records.iter().any(|r| r.replaced && *r.uid == *pod.uid);
+    assert!(recorded, "the end of {} is recorded before it is deleted", pod.name);
 }
 
 /// What must hold after every step.
@@ -326,22 +296,12 @@ fn check(w: &World, before: &World, in_place: bool) {
     assert!(!both, "S5: succeeded and failed");
     if old.is_finished() {
         let same = |kind| old.is(kind) == new.is(kind);
-        assert!(
-            same(ConditionType::Succeeded) && same(ConditionType::Failed),
-            "S5: not absorbing"
-        );
-        assert_eq!(
-            old.completion_time, new.completion_time,
-            "S5: completion time moved"
-        );
+        assert!(same(ConditionType::Succeeded) && same(ConditionType::Failed), "S5: not absorbing");
+        assert_eq!(old.completion_time, new.completion_time, "S5: completion time moved");
     }
     assert!(new.restarts >= old.restarts, "restarts are forgotten");
     if let (Some(limit), false) = (w.spec["runPolicy"]["backoffLimit"].as_i64(), in_place) {
-        assert!(
-            new.restarts <= limit,
-            "S8: {} restarts, limit {limit}",
-            new.restarts
-        );
+        assert!(new.restarts <= limit, "S8: {} restarts, limit {limit}", new.restarts);
     }
     // S3: one live pod for each place; names are unique, so places must be too.
     let mut places = w.live_replicas();
@@ -349,10 +309,7 @@ fn check(w: &World, before: &World, in_place: bool) {
     places.dedup();
     assert_eq!(places.len(), pods, "S3: two pods in one place");
     check_clusters(w);
-    assert!(
-        w.pods.contains_key("stranger") || w.deleted,
-        "S6: a stranger was touched"
-    );
+    assert!(w.pods.contains_key("stranger") || w.deleted, "S6: a stranger was touched");
 }
 
 /// S7: pods made from one generation agree on the cluster, whose lists are dense.
@@ -411,9 +368,7 @@ fn live(setup: &Setup, steps: &[Step]) -> World {
         // The stranger stands beside the job; the kubelet's moves are for the job's own pods.
         let saved = w.pods.remove("stranger");
         let mut with_stranger = w.clone();
-        with_stranger
-            .pods
-            .extend(saved.map(|pod| ("stranger".to_owned(), pod)));
+        with_stranger.pods.extend(saved.map(|pod| ("stranger".to_owned(), pod)));
         if matches!(step, Step::Settle | Step::Crash(_)) {
             w = with_stranger.clone();
             take(&mut w, step);

@@ -17,10 +17,7 @@ pub(super) fn start_deadline(policy: &RunPolicy, status: &JobStatus) -> Option<T
     if status.running_time.is_some() || status.is(ConditionType::Running) {
         return None;
     }
-    Some(after_seconds(
-        status.start_time?,
-        policy.start_timeout_seconds?,
-    ))
+    Some(after_seconds(status.start_time?, policy.start_timeout_seconds?))
 }
 
 #[cfg(test)]
@@ -28,46 +25,28 @@ mod tests {
     use super::*;
 
     fn started(second: i64) -> JobStatus {
-        JobStatus {
-            start_time: Timestamp::from_second(second).ok(),
-            ..JobStatus::default()
-        }
+        JobStatus { start_time: Timestamp::from_second(second).ok(), ..JobStatus::default() }
     }
 
     #[test]
     fn counted_from_the_start() {
-        let policy = RunPolicy {
-            deadline_seconds: Some(60),
-            ..RunPolicy::default()
-        };
-        assert_eq!(
-            deadline(&policy, &started(100)),
-            Timestamp::from_second(160).ok()
-        );
+        let policy = RunPolicy { deadline_seconds: Some(60), ..RunPolicy::default() };
+        assert_eq!(deadline(&policy, &started(100)), Timestamp::from_second(160).ok());
         assert_eq!(deadline(&policy, &JobStatus::default()), None);
         assert_eq!(deadline(&RunPolicy::default(), &started(100)), None);
     }
 
     #[test]
     fn a_huge_deadline_does_not_overflow() {
-        let policy = RunPolicy {
-            deadline_seconds: Some(i64::MAX),
-            ..RunPolicy::default()
-        };
+        let policy = RunPolicy { deadline_seconds: Some(i64::MAX), ..RunPolicy::default() };
         assert_eq!(deadline(&policy, &started(100)), Some(Timestamp::MAX));
     }
 
     #[test]
     fn starting_is_limited_only_until_the_job_first_runs() {
-        let policy = RunPolicy {
-            start_timeout_seconds: Some(5),
-            ..RunPolicy::default()
-        };
+        let policy = RunPolicy { start_timeout_seconds: Some(5), ..RunPolicy::default() };
         let mut status = started(100);
-        assert_eq!(
-            start_deadline(&policy, &status),
-            Timestamp::from_second(105).ok()
-        );
+        assert_eq!(start_deadline(&policy, &status), Timestamp::from_second(105).ok());
         status.running_time = Timestamp::from_second(103).ok();
         assert_eq!(start_deadline(&policy, &status), None);
     }

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use trainyard_api::{TfJob, names};
+use serde_json::json;
+use trainyard_api::{ConditionType, JobStatus, TfJob, names};
 
 use crate::{
     config::Config,
@@ -68,7 +69,7 @@ pub fn plan(seen: &Observed<'_>, now: Timestamp, config: &Config) -> Plan {
         return finished::plan(seen, &status, &policy, now, config);
     }
     match spec {
-        Ok(spec) => match name_problem(seen.job, &spec) {
+        Ok(spec) => match rule_problem(seen.job, &status) {
             None => active::plan(seen, status, &spec, now, config),
             Some(problem) => finished::invalid(seen, status, &problem, now, config),
         },
@@ -76,27 +77,21 @@ pub fn plan(seen: &Observed<'_>, now: Timestamp, config: &Config) -> Plan {
     }
 }
 
-/// Why the names of the job's pods cannot be host names, if they cannot.
-fn name_problem(job: &TfJob, spec: &trainyard_api::TfJobSpec) -> Option<String> {
-    let name = &job.metadata.name;
-    let replicas = spec
-        .replicas
-        .iter()
-        .map(|(kind, replicas)| (kind.lower(), replicas.replicas.saturating_sub(1)));
-    let board = spec.tensorboard.iter().map(|_| (names::TENSORBOARD, 0));
-    let longest = replicas
-        .chain(board)
-        .map(|(kind, index)| names::replica_name(name, kind, index))
-        .max_by_key(String::len)?;
-    (longest.len() > names::LABEL_MAX).then(|| {
-        format!(
-            "metadata.name: {name:?} is too long: pod and service {longest:?} would have {} \
-             characters, {} are allowed; shorten the name by {}",
-            longest.len(),
-            names::LABEL_MAX,
-            longest.len() - names::LABEL_MAX
-        )
-    })
+/// What the rules of the CRD say against a job that has not been looked at before. The API server
+/// asks them too, but not of jobs that were stored before it knew them.
+fn rule_problem(job: &TfJob, status: &JobStatus) -> Option<String> {
+    if status.condition(ConditionType::Created).is_some() {
+        return None;
+    }
+    let object = json!({
+        "apiVersion": names::API_VERSION,
+        "kind": names::KIND,
+        "metadata": {"name": job.metadata.name},
+        "spec": job.spec_value(),
+    });
+    let violations = trainyard_api::validate(&object, None).err()?;
+    let told: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    Some(told.join("; "))
 }
 
 #[cfg(test)]

@@ -34,18 +34,12 @@ impl Builder<'_> {
             labels.insert(names::LABEL_ROLE.into(), names::ROLE_MASTER.into());
         }
         if status.attempt > 0 {
-            labels.insert(
-                names::LABEL_ATTEMPT.into(),
-                status.attempt.to_string().into(),
-            );
+            labels.insert(names::LABEL_ATTEMPT.into(), status.attempt.to_string().into());
         }
         let mut template = spec.template.clone();
-        let mut metadata = self.metadata(&name, labels);
+        let mut metadata = self.metadata(&name, &labels);
         keep_template_metadata(&mut metadata, template.get("metadata"));
-        let mut pod_spec = template
-            .get_mut("spec")
-            .map(Value::take)
-            .unwrap_or_default();
+        let mut pod_spec = template.get_mut("spec").map(Value::take).unwrap_or_default();
         pod_spec["restartPolicy"] = self.pod_policy(spec).into();
         add_training_port(&mut pod_spec);
         keep_last_words(&mut pod_spec);
@@ -56,16 +50,11 @@ impl Builder<'_> {
             config: self.config,
         };
         if let Some(text) = cluster.tf_config(replica) {
-            set_tf_config(&mut pod_spec, text);
+            set_tf_config(&mut pod_spec, &text);
         }
         let body =
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec});
-        Some(Create {
-            name,
-            group: replica.kind.lower(),
-            index: replica.index,
-            body,
-        })
+        Some(Create { name, group: replica.kind.lower(), index: replica.index, body })
     }
 
     /// The headless service of a replica.
@@ -77,7 +66,7 @@ impl Builder<'_> {
         let body = json!({
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": self.metadata(&name, labels.clone()),
+            "metadata": self.metadata(&name, &labels),
             "spec": {
                 "clusterIP": "None",
                 // A replica's name exists before it is ready: peers that start first find it.
@@ -86,12 +75,7 @@ impl Builder<'_> {
                 "ports": service_ports(&spec.template),
             },
         });
-        Some(Create {
-            name,
-            group: replica.kind.lower(),
-            index: replica.index,
-            body,
-        })
+        Some(Create { name, group: replica.kind.lower(), index: replica.index, body })
     }
 
     /// The labels that tie an object to its job.
@@ -107,7 +91,7 @@ impl Builder<'_> {
 
     /// Metadata of an object of the job.
     #[must_use]
-    pub(super) fn metadata(&self, name: &str, labels: Map<String, Value>) -> Value {
+    pub(super) fn metadata(&self, name: &str, labels: &Map<String, Value>) -> Value {
         json!({
             "name": name,
             "namespace": self.meta.namespace,
@@ -198,7 +182,7 @@ fn add_training_port(pod_spec: &mut Value) {
     }
 }
 
-fn set_tf_config(pod_spec: &mut Value, text: String) {
+fn set_tf_config(pod_spec: &mut Value, text: &str) {
     let Some(env) = training_container(pod_spec).and_then(|c| list(c, "env")) else {
         return;
     };
@@ -210,12 +194,7 @@ fn set_tf_config(pod_spec: &mut Value, text: String) {
 /// the job's condition can quote them without the right to read logs.
 fn keep_last_words(pod_spec: &mut Value) {
     for key in ["initContainers", "containers"] {
-        for container in pod_spec
-            .get_mut(key)
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
+        for container in pod_spec.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
             if let Some(container) = container.as_object_mut() {
                 container
                     .entry("terminationMessagePolicy")
@@ -228,9 +207,7 @@ fn keep_last_words(pod_spec: &mut Value) {
 fn service_ports(template: &Value) -> Vec<Value> {
     let mut pod_spec = template.get("spec").cloned().unwrap_or_default();
     add_training_port(&mut pod_spec);
-    let given = training_container(&mut pod_spec)
-        .and_then(|c| list(c, "ports"))
-        .cloned();
+    let given = training_container(&mut pod_spec).and_then(|c| list(c, "ports")).cloned();
     let mut ports: Vec<Value> = Vec::new();
     for port in given.unwrap_or_default() {
         let number = &port["containerPort"];

@@ -59,10 +59,7 @@ pub(super) fn service_removal(service: &ServiceView) -> Option<Write> {
 
 fn lost_at(due: Timestamp, config: &Config) -> Option<Timestamp> {
     (config.lost_pod_ms > 0)
-        .then(|| {
-            due.checked_add(SignedDuration::from_millis(config.lost_pod_ms))
-                .ok()
-        })
+        .then(|| due.checked_add(SignedDuration::from_millis(config.lost_pod_ms)).ok())
         .flatten()
 }
 

@@ -79,11 +79,7 @@ pub(super) fn judge(
             Standing::Failed(cause) => {
                 let kind = FailureKind::ReplicaFailed;
                 let failure = detail(kind, &pod.name, cause);
-                let lost = Lost {
-                    id: slot.id,
-                    failure,
-                    disrupted: cause.disrupted,
-                };
+                let lost = Lost { id: slot.id, failure, disrupted: cause.disrupted };
                 if may_restart(replicas.restart_policy, cause) {
                     restarts.push((lost, pod, cause));
                 } else if !(spec.dynamic_workers && slot.id.kind == ReplicaType::Worker) {
@@ -100,15 +96,7 @@ pub(super) fn judge(
             }
             RestartScope::Job => {
                 let vanished = vanished(spec, roster, before);
-                restart_all(
-                    restarts,
-                    vanished,
-                    limit,
-                    status,
-                    &mut judgement,
-                    now,
-                    config,
-                );
+                restart_all(restarts, vanished, limit, status, &mut judgement, now, config);
             }
         }
     }
@@ -145,14 +133,8 @@ fn restart_all(
 ) {
     // Peers of a failed replica fail with it; the attempt counts once, and not at all when
     // everything that happened was the cluster's doing.
-    let guilty = restarts
-        .iter()
-        .position(|(lost, ..)| !lost.disrupted)
-        .unwrap_or(0);
-    let disruption = Cause {
-        disrupted: true,
-        ..Cause::default()
-    };
+    let guilty = restarts.iter().position(|(lost, ..)| !lost.disrupted).unwrap_or(0);
+    let disruption = Cause { disrupted: true, ..Cause::default() };
     let (uid, cause) = match restarts.get(guilty) {
         Some((lost, pod, cause)) => {
             if is_one_too_many(lost, limit, status) {
@@ -169,9 +151,7 @@ fn restart_all(
     for counts in status.replica_statuses.values_mut() {
         counts.completed_indexes.clear();
     }
-    judgement
-        .restarted
-        .extend(restarts.into_iter().map(|(lost, ..)| lost));
+    judgement.restarted.extend(restarts.into_iter().map(|(lost, ..)| lost));
 }
 
 fn is_one_too_many(lost: &Lost, limit: Option<i64>, status: &JobStatus) -> bool {
@@ -187,10 +167,8 @@ fn vanished(spec: &TfJobSpec, roster: &Roster<'_>, before: &JobStatus) -> bool {
             .count();
         let expected = (counts.active + counts.succeeded).min(i64::from(spec.count(*kind)));
         // Failed ones are judged by what they say of themselves.
-        let failed = roster
-            .of(*kind)
-            .filter(|slot| matches!(slot.standing, Standing::Failed(_)))
-            .count();
+        let failed =
+            roster.of(*kind).filter(|slot| matches!(slot.standing, Standing::Failed(_))).count();
         i64::try_from(there + failed).unwrap_or(i64::MAX) < expected
     })
 }
@@ -217,10 +195,7 @@ fn note_restart(
     } else {
         record.restarts += 1;
     }
-    if cause
-        .ran_ms
-        .is_some_and(|ran| ran >= config.restart_reset_ms)
-    {
+    if cause.ran_ms.is_some_and(|ran| ran >= config.restart_reset_ms) {
         record.streak = 0;
     }
     record.streak += 1;
@@ -247,11 +222,7 @@ fn count_in_place(status: &mut JobStatus, id: ReplicaId, pod: &PodView) -> i64 {
 }
 
 fn in_place_failure(pod: &PodView) -> Failure {
-    let restarted = pod
-        .containers
-        .iter()
-        .chain(&pod.init_containers)
-        .find(|c| c.restarts > 0);
+    let restarted = pod.containers.iter().chain(&pod.init_containers).find(|c| c.restarts > 0);
     let cause = restarted.map_or_else(Cause::default, |container| {
         let last = container.last_end.as_deref().cloned().unwrap_or_default();
         Cause {
@@ -283,10 +254,7 @@ pub(super) fn due(
 /// When the next pod under this record may be created.
 #[must_use]
 pub(super) fn due_for(status: &JobStatus, replica: &str, config: &Config) -> Timestamp {
-    let record = status
-        .replica_records
-        .iter()
-        .find(|record| record.replica == replica);
+    let record = status.replica_records.iter().find(|record| record.replica == replica);
     record
         .and_then(|record| {
             let pause = SignedDuration::from_millis(pause_ms(record.streak, config));
@@ -303,9 +271,7 @@ pub(super) fn pause_ms(streak: i64, config: &Config) -> i64 {
         Ok(doublings) => 2_i64
             .checked_pow(doublings)
             .and_then(|factor| config.restart_backoff_ms.checked_mul(factor))
-            .map_or(config.restart_backoff_ms_max, |ms| {
-                ms.min(config.restart_backoff_ms_max)
-            }),
+            .map_or(config.restart_backoff_ms_max, |ms| ms.min(config.restart_backoff_ms_max)),
     }
 }
 
@@ -317,10 +283,7 @@ pub(super) fn record<'s>(status: &'s mut JobStatus, replica: &str) -> &'s mut Re
         Err(at) => {
             records.insert(
                 at,
-                ReplicaRecord {
-                    replica: replica.to_owned(),
-                    ..ReplicaRecord::default()
-                },
+                ReplicaRecord { replica: replica.to_owned(), ..ReplicaRecord::default() },
             );
             at
         }
@@ -336,10 +299,7 @@ pub(super) fn note_disruption(
     now: Timestamp,
     config: &Config,
 ) {
-    let cause = Cause {
-        disrupted: true,
-        ..Cause::default()
-    };
+    let cause = Cause { disrupted: true, ..Cause::default() };
     note_restart(status, replica, uid, &cause, now, config);
 }
 

@@ -156,11 +156,7 @@ pub(super) fn completed(status: &JobStatus, kind: ReplicaType) -> BTreeSet<u32> 
 
 fn standing(pod: Option<&PodView>, id: ReplicaId, completed: bool, status: &JobStatus) -> Standing {
     let Some(pod) = pod else {
-        return if completed {
-            Standing::Completed
-        } else {
-            Standing::Missing
-        };
+        return if completed { Standing::Completed } else { Standing::Missing };
     };
     if pod.attempt < status.attempt {
         return Standing::Stale;

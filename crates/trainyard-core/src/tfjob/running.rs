@@ -26,14 +26,12 @@ pub(super) fn runs(spec: &TfJobSpec, roster: &Roster<'_>) -> bool {
 /// The first replica that does not run, and why, in words.
 #[must_use]
 pub(super) fn first_waiting(roster: &Roster<'_>, job: &str) -> Option<(String, String)> {
-    let slot = roster
-        .slots
-        .iter()
-        .find(|slot| !slot.runs() && slot.standing != Standing::Completed)?;
+    let slot =
+        roster.slots.iter().find(|slot| !slot.runs() && slot.standing != Standing::Completed)?;
     let name = trainyard_api::names::replica_name(job, slot.id.kind.lower(), slot.id.index);
     let why = match slot.pod.map(|pod| (pod, trouble(pod))) {
         None => "has not been created".to_owned(),
-        Some((_, Some((reason, message)))) if message.is_empty() => format!("waits: {reason}"),
+        Some((_, Some((reason, "")))) => format!("waits: {reason}"),
         Some((_, Some((reason, message)))) => format!("waits: {reason}: {message}"),
         Some((pod, None)) => format!("is {:?}", pod.phase),
     };
@@ -52,36 +50,22 @@ fn trouble(pod: &PodView) -> Option<(&str, &str)> {
     {
         return Some((reason, message));
     }
-    pod.unscheduled
-        .as_ref()
-        .map(|(reason, message)| (&**reason, &**message))
+    pod.unscheduled.as_ref().map(|(reason, message)| (&**reason, &**message))
 }
 
 /// Warnings about pods that are in trouble.
 #[must_use]
 pub(super) fn warnings(roster: &Roster<'_>) -> Vec<Event> {
-    let live = roster
-        .slots
-        .iter()
-        .filter(|slot| slot.standing == Standing::Live);
-    live.filter_map(|slot| slot.pod)
-        .flat_map(pod_warnings)
-        .collect()
+    let live = roster.slots.iter().filter(|slot| slot.standing == Standing::Live);
+    live.filter_map(|slot| slot.pod).flat_map(pod_warnings).collect()
 }
 
 fn pod_warnings(pod: &PodView) -> Vec<Event> {
     let of = |containers: &[ContainerView]| -> Vec<Event> {
-        containers
-            .iter()
-            .filter_map(|container| container_warning(pod, container))
-            .collect()
+        containers.iter().filter_map(|container| container_warning(pod, container)).collect()
     };
     let told = of(&pod.containers);
-    let told = if told.is_empty() {
-        of(&pod.init_containers)
-    } else {
-        told
-    };
+    let told = if told.is_empty() { of(&pod.init_containers) } else { told };
     match (&pod.unscheduled, pod.phase) {
         (Some((reason, message)), Phase::Pending) if told.is_empty() && !message.is_empty() => {
             vec![Event::warning(
@@ -95,15 +79,9 @@ fn pod_warnings(pod: &PodView) -> Vec<Event> {
 
 fn container_warning(pod: &PodView, container: &ContainerView) -> Option<Event> {
     let (reason, text) = match &container.state {
-        ContainerState::Terminated {
-            exit_code,
-            reason,
-            message,
-            ..
-        } if *exit_code != 0 => (
-            reason,
-            format!("exitCode: {exit_code} terminated message: {message}"),
-        ),
+        ContainerState::Terminated { exit_code, reason, message, .. } if *exit_code != 0 => {
+            (reason, format!("exitCode: {exit_code} terminated message: {message}"))
+        }
         ContainerState::Waiting { reason, message } if !message.is_empty() => {
             (reason, format!("waiting message: {message}"))
         }

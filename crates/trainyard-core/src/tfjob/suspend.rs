@@ -23,23 +23,11 @@ pub(super) fn plan(mut draft: Draft<'_>) -> Plan {
     counts::stop(&mut draft.status);
     if draft.status.is(ConditionType::Running) {
         let kind = ConditionType::Running;
-        conditions::clear(
-            &mut draft.status,
-            kind,
-            "TFJobSuspended",
-            message.clone(),
-            second,
-        );
+        conditions::clear(&mut draft.status, kind, "TFJobSuspended", message.clone(), second);
     }
     if draft.status.is(ConditionType::Restarting) {
         let kind = ConditionType::Restarting;
-        conditions::clear(
-            &mut draft.status,
-            kind,
-            "TFJobSuspended",
-            message.clone(),
-            second,
-        );
+        conditions::clear(&mut draft.status, kind, "TFJobSuspended", message.clone(), second);
     }
     if !draft.status.is(ConditionType::Suspended) {
         draft.set(ConditionType::Suspended, "TFJobSuspended", message.clone());
@@ -47,22 +35,12 @@ pub(super) fn plan(mut draft: Draft<'_>) -> Plan {
     }
     let mut plan = Plan::default();
     let writes = draft.write().into_iter().collect();
-    plan.push(Stage {
-        writes,
-        events: std::mem::take(&mut draft.events),
-    });
+    plan.push(Stage { writes, events: std::mem::take(&mut draft.events) });
     let mut stage = Stage::default();
     for pod in draft.seen.pods.iter().filter(|pod| pod.role != Role::Other) {
-        stage
-            .writes
-            .extend(pod_removal(pod, draft.now, draft.config, &mut plan));
+        stage.writes.extend(pod_removal(pod, draft.now, draft.config, &mut plan));
     }
-    for service in draft
-        .seen
-        .services
-        .iter()
-        .filter(|service| service.role != Role::Other)
-    {
+    for service in draft.seen.services.iter().filter(|service| service.role != Role::Other) {
         stage.writes.extend(service_removal(service));
     }
     plan.push(stage);
@@ -77,13 +55,7 @@ pub(super) fn resume(draft: &mut Draft<'_>) {
     let message = format!("TFJob {} is resumed.", draft.meta().name);
     let second: Timestamp = draft.second();
     let kind = ConditionType::Suspended;
-    conditions::clear(
-        &mut draft.status,
-        kind,
-        "TFJobResumed",
-        message.clone(),
-        second,
-    );
+    conditions::clear(&mut draft.status, kind, "TFJobResumed", message.clone(), second);
     draft.status.start_time = Some(second);
     draft.status.running_time = None;
     draft.events.push(Event::normal("TFJobResumed", message));

@@ -52,12 +52,8 @@ pub(super) fn writes(
 ) -> (Vec<Write>, Vec<Write>) {
     let config = builder.config;
     let Some(board) = &builder.spec.tensorboard else {
-        let service = roster
-            .tensorboard_service
-            .and_then(super::removal::service_removal);
-        let pod = roster
-            .tensorboard
-            .and_then(|pod| pod_removal(pod, now, config, plan));
+        let service = roster.tensorboard_service.and_then(super::removal::service_removal);
+        let pod = roster.tensorboard.and_then(|pod| pod_removal(pod, now, config, plan));
         return (service.into_iter().collect(), pod.into_iter().collect());
     };
     let mut services = Vec::new();
@@ -97,27 +93,17 @@ fn pod(builder: &Builder<'_>, board: &TensorBoard) -> Create {
         .map(|replica| &replica.template);
     let trainer = deciding
         .and_then(|template| template.pointer("/spec/containers")?.as_array())
-        .and_then(|all| {
-            all.iter()
-                .find(|container| container["name"] == names::CONTAINER)
-        });
+        .and_then(|all| all.iter().find(|container| container["name"] == names::CONTAINER));
     let of_trainer = |key: &str| trainer.and_then(|c| c.get(key)).cloned();
-    let of_template = |key: &str| {
-        deciding
-            .and_then(|template| template.pointer("/spec")?.get(key))
-            .cloned()
-    };
+    let of_template =
+        |key: &str| deciding.and_then(|template| template.pointer("/spec")?.get(key)).cloned();
     let own = board.volumes.is_some() || board.volume_mounts.is_some();
     let (volumes, mounts) = if own {
         (board.volumes.clone(), board.volume_mounts.clone())
     } else {
         (of_template("volumes"), of_trainer("volumeMounts"))
     };
-    let image = board
-        .image
-        .clone()
-        .map(Value::from)
-        .or_else(|| of_trainer("image"));
+    let image = board.image.clone().map(Value::from).or_else(|| of_trainer("image"));
     let mut container = json!({
         "name": names::TENSORBOARD,
         "image": image,
@@ -128,25 +114,12 @@ fn pod(builder: &Builder<'_>, board: &TensorBoard) -> Create {
     set(&mut container, "volumeMounts", mounts);
     let mut spec = json!({"restartPolicy": "Always", "containers": [container]});
     set(&mut spec, "volumes", volumes);
-    set(
-        &mut spec,
-        "imagePullSecrets",
-        of_template("imagePullSecrets"),
-    );
-    set(
-        &mut spec,
-        "serviceAccountName",
-        of_template("serviceAccountName"),
-    );
+    set(&mut spec, "imagePullSecrets", of_template("imagePullSecrets"));
+    set(&mut spec, "serviceAccountName", of_template("serviceAccountName"));
     set(&mut spec, "securityContext", of_template("securityContext"));
-    let metadata = builder.metadata(&name, builder.labels(names::TENSORBOARD, 0));
+    let metadata = builder.metadata(&name, &builder.labels(names::TENSORBOARD, 0));
     let body = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
-    Create {
-        name,
-        group: names::TENSORBOARD,
-        index: 0,
-        body,
-    }
+    Create { name, group: names::TENSORBOARD, index: 0, body }
 }
 
 fn set(target: &mut Value, key: &str, value: Option<Value>) {
@@ -161,17 +134,12 @@ fn service(builder: &Builder<'_>, board: &TensorBoard) -> Create {
     let body = json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": builder.metadata(&name, labels.clone()),
+        "metadata": builder.metadata(&name, &labels),
         "spec": {
             "type": board.service_type.as_deref().unwrap_or("ClusterIP"),
             "selector": labels,
             "ports": [{"name": "tb-port", "port": 80, "targetPort": PORT}],
         },
     });
-    Create {
-        name,
-        group: names::TENSORBOARD,
-        index: 0,
-        body,
-    }
+    Create { name, group: names::TENSORBOARD, index: 0, body }
 }

@@ -57,22 +57,12 @@ impl Cluster<'_> {
         if self.spec.total() == 1 {
             return None;
         }
-        let task = Task {
-            r#type: replica.kind.lower(),
-            index: replica.index,
-        };
+        let task = Task { r#type: replica.kind.lower(), index: replica.index };
         let text = if self.spec.dynamic_workers {
-            serde_json::to_string(&Sparse {
-                cluster: self.sparse(replica),
-                task,
-            })
+            serde_json::to_string(&Sparse { cluster: self.sparse(replica), task })
         } else {
             let cluster = self.dense(replica.kind);
-            serde_json::to_string(&Dense {
-                cluster,
-                task,
-                environment: "cloud",
-            })
+            serde_json::to_string(&Dense { cluster, task, environment: "cloud" })
         };
         text.ok()
     }
@@ -83,15 +73,8 @@ impl Cluster<'_> {
                 || own == ReplicaType::Evaluator
                 || self.config.evaluator_in_cluster
         };
-        let kinds = self
-            .spec
-            .replicas
-            .keys()
-            .copied()
-            .filter(|kind| listed(*kind));
-        kinds
-            .map(|kind| (kind.lower(), self.endpoints(kind)))
-            .collect()
+        let kinds = self.spec.replicas.keys().copied().filter(|kind| listed(*kind));
+        kinds.map(|kind| (kind.lower(), self.endpoints(kind))).collect()
     }
 
     fn sparse(&self, replica: ReplicaId) -> SparseCluster {
@@ -100,21 +83,15 @@ impl Cluster<'_> {
                 worker: BTreeMap::from([(replica.index.to_string(), self.endpoint(replica))]),
                 ps: self.endpoints(ReplicaType::Ps),
             },
-            ReplicaType::Ps => SparseCluster {
-                worker: BTreeMap::new(),
-                ps: vec![self.endpoint(replica)],
-            },
-            _ => SparseCluster {
-                worker: BTreeMap::new(),
-                ps: Vec::new(),
-            },
+            ReplicaType::Ps => {
+                SparseCluster { worker: BTreeMap::new(), ps: vec![self.endpoint(replica)] }
+            }
+            _ => SparseCluster { worker: BTreeMap::new(), ps: Vec::new() },
         }
     }
 
     fn endpoints(&self, kind: ReplicaType) -> Vec<String> {
-        (0..self.spec.count(kind))
-            .map(|index| self.endpoint(ReplicaId { kind, index }))
-            .collect()
+        (0..self.spec.count(kind)).map(|index| self.endpoint(ReplicaId { kind, index })).collect()
     }
 
     fn endpoint(&self, replica: ReplicaId) -> String {
@@ -138,9 +115,7 @@ impl Cluster<'_> {
 /// The port under which a replica of this template is reached.
 #[must_use]
 pub(super) fn training_port(template: &Value) -> i64 {
-    let containers = template
-        .pointer("/spec/containers")
-        .and_then(Value::as_array);
+    let containers = template.pointer("/spec/containers").and_then(Value::as_array);
     containers
         .into_iter()
         .flatten()

@@ -26,20 +26,11 @@ mod tests {
 
     #[test]
     fn counted_from_completion_or_from_the_condition() {
-        let policy = RunPolicy {
-            ttl_seconds: Some(30),
-            ..RunPolicy::default()
-        };
+        let policy = RunPolicy { ttl_seconds: Some(30), ..RunPolicy::default() };
         let at = |second| Timestamp::from_second(second).unwrap();
         let mut status = JobStatus::default();
         assert_eq!(expiry(&policy, &status), None);
-        conditions::set(
-            &mut status,
-            ConditionType::Failed,
-            "TFJobFailed",
-            String::new(),
-            at(50),
-        );
+        conditions::set(&mut status, ConditionType::Failed, "TFJobFailed", String::new(), at(50));
         assert_eq!(expiry(&policy, &status), Some(at(80)));
         status.completion_time = Some(at(40));
         assert_eq!(expiry(&policy, &status), Some(at(70)));

@@ -99,11 +99,8 @@ impl World {
 
     /// Plans without carrying anything out.
     pub(crate) fn plan(&self) -> Plan {
-        let pods: Vec<Arc<PodView>> = self
-            .pods
-            .values()
-            .map(|pod| Arc::new(PodView::deserialize(pod).unwrap()))
-            .collect();
+        let pods: Vec<Arc<PodView>> =
+            self.pods.values().map(|pod| Arc::new(PodView::deserialize(pod).unwrap())).collect();
         let services: Vec<Arc<ServiceView>> = self
             .services
             .values()
@@ -127,9 +124,8 @@ impl World {
             }
             let plan = self.plan();
             if plan.is_idle() {
-                self.pending_since = plan
-                    .counts_pending
-                    .then(|| self.pending_since.unwrap_or(self.now));
+                self.pending_since =
+                    plan.counts_pending.then(|| self.pending_since.unwrap_or(self.now));
                 return plan;
             }
             self.carry_out(&plan);
@@ -146,16 +142,13 @@ impl World {
 
     /// Carries out all writes of a plan.
     pub(crate) fn carry_out(&mut self, plan: &Plan) {
-        self.pending_since = plan
-            .counts_pending
-            .then(|| self.pending_since.unwrap_or(self.now));
+        self.pending_since = plan.counts_pending.then(|| self.pending_since.unwrap_or(self.now));
         for stage in &plan.stages {
             let outcomes: Vec<_> = stage.writes.iter().map(|write| (write, Ok(()))).collect();
             for write in &stage.writes {
                 self.write(write);
             }
-            self.events
-                .extend(outcome_events(&outcomes, self.config.events_each));
+            self.events.extend(outcome_events(&outcomes, self.config.events_each));
             self.events.extend(stage.events.iter().cloned());
         }
     }
@@ -164,29 +157,18 @@ impl World {
     pub(crate) fn write(&mut self, write: &Write) {
         match write {
             Write::CreatePod(create) => {
-                assert!(
-                    !self.pods.contains_key(&create.name),
-                    "{} exists",
-                    create.name
-                );
+                assert!(!self.pods.contains_key(&create.name), "{} exists", create.name);
                 let body = self.born(&create.body);
                 self.pods.insert(create.name.clone(), body);
                 self.creates.push(create.name.clone());
             }
             Write::CreateService(create) => {
-                assert!(
-                    !self.services.contains_key(&create.name),
-                    "{} exists",
-                    create.name
-                );
+                assert!(!self.services.contains_key(&create.name), "{} exists", create.name);
                 let body = self.born(&create.body);
                 self.services.insert(create.name.clone(), body);
             }
             Write::DeletePod(delete) => {
-                assert_eq!(
-                    self.pods[&delete.name]["metadata"]["uid"],
-                    delete.uid.as_str()
-                );
+                assert_eq!(self.pods[&delete.name]["metadata"]["uid"], delete.uid.as_str());
                 self.deletes.push(delete.name.clone());
                 let forced = delete.grace_seconds == Some(0);
                 self.delete_pod_with(&delete.name, forced);
@@ -220,10 +202,7 @@ impl World {
 
     /// Lets time pass.
     pub(crate) fn pass_ms(&mut self, ms: i64) {
-        self.now = self
-            .now
-            .checked_add(SignedDuration::from_millis(ms))
-            .unwrap();
+        self.now = self.now.checked_add(SignedDuration::from_millis(ms)).unwrap();
     }
 
     /// A pod, by `worker-0`.
@@ -262,11 +241,8 @@ impl World {
         let now = self.now.to_string();
         let pod = self.pod(replica);
         let since = pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"].clone();
-        let (phase, reason) = if code == 0 {
-            ("Succeeded", "Completed")
-        } else {
-            ("Failed", "Error")
-        };
+        let (phase, reason) =
+            if code == 0 { ("Succeeded", "Completed") } else { ("Failed", "Error") };
         pod["status"] = json!({"phase": phase, "containerStatuses": [{"name": "tensorflow",
             "state": {"terminated": {"exitCode": code, "reason": reason, "startedAt": since,
                 "finishedAt": now, "message": format!("last words of {replica}\n")}}}]});
@@ -291,18 +267,11 @@ impl World {
     }
 
     fn delete_pod_with(&mut self, name: &str, forced: bool) {
-        let due = self
-            .now
-            .checked_add(SignedDuration::from_secs(30))
-            .unwrap()
-            .to_string();
+        let due = self.now.checked_add(SignedDuration::from_secs(30)).unwrap().to_string();
         let Some(pod) = self.pods.get_mut(name) else {
             return;
         };
-        let ended = matches!(
-            pod["status"]["phase"].as_str(),
-            Some("Succeeded" | "Failed")
-        );
+        let ended = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
         if ended || forced {
             self.pods.remove(name);
         } else if pod["metadata"]["deletionTimestamp"].is_null() {
@@ -313,8 +282,7 @@ impl World {
 
     /// The kubelets finish all deletions under way.
     pub(crate) fn finish_deletions(&mut self) {
-        self.pods
-            .retain(|_, pod| pod["metadata"]["deletionTimestamp"].is_null());
+        self.pods.retain(|_, pod| pod["metadata"]["deletionTimestamp"].is_null());
     }
 
     /// The status, typed.

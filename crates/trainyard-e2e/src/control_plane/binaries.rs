@@ -31,13 +31,8 @@ pub enum Program {
 
 impl Program {
     /// Every program, in the order in which building them shares most work.
-    pub const ALL: [Self; 5] = [
-        Self::Etcd,
-        Self::ApiServer,
-        Self::Kubectl,
-        Self::ControllerManager,
-        Self::Scheduler,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Etcd, Self::ApiServer, Self::Kubectl, Self::ControllerManager, Self::Scheduler];
 
     /// The file name, the same everywhere.
     #[must_use]
@@ -73,11 +68,7 @@ impl Binaries {
     /// Why the wanted programs cannot be had on this machine, if so.
     pub async fn obstacle(wanted: &[Program]) -> Result<Option<String>> {
         let missing = Self::locate()?.missing(wanted);
-        if missing.is_empty() {
-            Ok(None)
-        } else {
-            Ok(build::obstacle(&missing).await)
-        }
+        if missing.is_empty() { Ok(None) } else { Ok(build::obstacle(&missing).await) }
     }
 
     fn locate() -> Result<Self> {
@@ -144,10 +135,7 @@ mod tests {
         touch(&assets.join("etcd"));
         touch(&cache.join("bin/etcd"));
         touch(&cache.join("bin/kubectl"));
-        let binaries = Binaries {
-            assets: Some(assets.clone()),
-            cache: cache.clone(),
-        };
+        let binaries = Binaries { assets: Some(assets.clone()), cache: cache.clone() };
         assert_eq!(binaries.path(Program::Etcd), assets.join("etcd"));
         assert_eq!(binaries.path(Program::Kubectl), cache.join("bin/kubectl"));
         assert_eq!(

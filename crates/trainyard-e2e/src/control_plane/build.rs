@@ -44,11 +44,7 @@ pub(super) async fn obstacle(missing: &[Program]) -> Option<String> {
 }
 
 fn names(programs: &[Program]) -> String {
-    programs
-        .iter()
-        .map(|program| program.file_name())
-        .collect::<Vec<_>>()
-        .join(", ")
+    programs.iter().map(|program| program.file_name()).collect::<Vec<_>>().join(", ")
 }
 
 fn no_go(missing: &[Program]) -> String {
@@ -63,11 +59,7 @@ fn no_go(missing: &[Program]) -> String {
 async fn go_release() -> Result<String> {
     let output = Command::new("go").args(["env", "GOVERSION"]).output().await;
     let output = output.context("cannot run `go`")?;
-    ensure!(
-        output.status.success(),
-        "`go env GOVERSION` failed with {}",
-        output.status
-    );
+    ensure!(output.status.success(), "`go env GOVERSION` failed with {}", output.status);
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
@@ -90,10 +82,7 @@ async fn lock(path: &Path) -> Result<File> {
         }
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
-    bail!(
-        "another run still holds {} after {LOCK_PATIENCE:?}",
-        path.display()
-    )
+    bail!("another run still holds {} after {LOCK_PATIENCE:?}", path.display())
 }
 
 async fn build_one(cache: &Path, program: Program) -> Result<()> {
@@ -109,22 +98,11 @@ async fn build_one(cache: &Path, program: Program) -> Result<()> {
     let finished = cached(cache, program);
     let unfinished = finished.with_file_name(format!(".{}.unfinished", program.file_name()));
     let mut go = go_in(&module);
-    go.args([
-        "build",
-        "-mod=mod",
-        "-trimpath",
-        "-ldflags",
-        &linker_flags(program),
-        "-o",
-    ]);
+    go.args(["build", "-mod=mod", "-trimpath", "-ldflags", &linker_flags(program), "-o"]);
     run(go.arg(&unfinished).arg(package)).await?;
     fs::rename(&unfinished, &finished)
         .with_context(|| format!("cannot put {} in place", finished.display()))?;
-    say(&format!(
-        "built {} in {:.0} s",
-        program.file_name(),
-        started.elapsed().as_secs_f64()
-    ));
+    say(&format!("built {} in {:.0} s", program.file_name(), started.elapsed().as_secs_f64()));
     Ok(())
 }
 
@@ -134,10 +112,7 @@ fn linker_flags(program: Program) -> String {
         return "-s -w".to_owned();
     }
     let mut parts = KUBERNETES_VERSION.split('.');
-    let (major, minor) = (
-        parts.next().unwrap_or_default(),
-        parts.next().unwrap_or_default(),
-    );
+    let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let package = "k8s.io/component-base/version";
     format!(
         "-s -w -X {package}.gitVersion=v{KUBERNETES_VERSION} -X {package}.gitMajor={major} \
@@ -160,12 +135,8 @@ async fn kubernetes_module(cache: &Path) -> Result<PathBuf> {
     let wanted = format!("{KUBERNETES_MODULE}@v{KUBERNETES_VERSION}");
     let mut go = Command::new("go");
     // Outside any module, so that a half-made wrapper of an earlier run cannot get in the way.
-    go.args(["mod", "download", "-json", &wanted])
-        .current_dir(std::env::temp_dir());
-    let output = settings(&mut go)
-        .output()
-        .await
-        .context("cannot run `go mod download`")?;
+    go.args(["mod", "download", "-json", &wanted]).current_dir(std::env::temp_dir());
+    let output = settings(&mut go).output().await.context("cannot run `go mod download`")?;
     ensure!(
         output.status.success(),
         "`go mod download {wanted}` failed: {}{}",
@@ -174,9 +145,7 @@ async fn kubernetes_module(cache: &Path) -> Result<PathBuf> {
     );
     let answer: Value =
         serde_json::from_slice(&output.stdout).context("`go mod download -json` gave no JSON")?;
-    let go_mod = answer["GoMod"]
-        .as_str()
-        .context("`go mod download -json` named no go.mod")?;
+    let go_mod = answer["GoMod"].as_str().context("`go mod download -json` named no go.mod")?;
     let go_mod = fs::read_to_string(go_mod).with_context(|| format!("cannot read {go_mod}"))?;
     write_module(&module, &kubernetes_wrapper(&go_mod, KUBERNETES_VERSION))?;
     Ok(module)
@@ -228,10 +197,7 @@ fn go_in(module: &Path) -> Command {
 
 /// A developer's own Go settings must not change what is built.
 fn settings(go: &mut Command) -> &mut Command {
-    go.env("CGO_ENABLED", "0")
-        .env("GOWORK", "off")
-        .env("GOFLAGS", "")
-        .kill_on_drop(true)
+    go.env("CGO_ENABLED", "0").env("GOWORK", "off").env("GOFLAGS", "").kill_on_drop(true)
 }
 
 async fn run(command: &mut Command) -> Result<()> {
@@ -240,10 +206,7 @@ async fn run(command: &mut Command) -> Result<()> {
         return Ok(());
     }
     let words = command.as_std();
-    let arguments: Vec<_> = words
-        .get_args()
-        .map(|word| word.to_string_lossy())
-        .collect();
+    let arguments: Vec<_> = words.get_args().map(|word| word.to_string_lossy()).collect();
     bail!(
         "`go {}` failed with {}: {}",
         arguments.join(" "),

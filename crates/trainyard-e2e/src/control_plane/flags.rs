@@ -58,21 +58,12 @@ pub(super) fn api_server(
         format!("--etcd-servers={}", loopback("http", ports.etcd_client)),
         "--bind-address=127.0.0.1".to_owned(),
         format!("--secure-port={}", ports.api_server),
-        format!(
-            "--tls-cert-file={}",
-            secrets.serving_certificate().display()
-        ),
+        format!("--tls-cert-file={}", secrets.serving_certificate().display()),
         format!("--tls-private-key-file={}", secrets.serving_key().display()),
         format!("--token-auth-file={}", secrets.token_file().display()),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-        format!(
-            "--service-account-key-file={}",
-            secrets.account_public_key().display()
-        ),
-        format!(
-            "--service-account-signing-key-file={}",
-            secrets.account_key().display()
-        ),
+        format!("--service-account-key-file={}", secrets.account_public_key().display()),
+        format!("--service-account-signing-key-file={}", secrets.account_key().display()),
         "--external-hostname=127.0.0.1".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),

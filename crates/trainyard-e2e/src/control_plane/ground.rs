@@ -34,11 +34,7 @@ pub(super) fn free_ports<const N: usize>() -> Result<[u16; N]> {
         }
     }
     if found < N {
-        bail!(
-            "no {N} free ports on loopback between {} and {}",
-            PORTS.start,
-            PORTS.end
-        );
+        bail!("no {N} free ports on loopback between {} and {}", PORTS.start, PORTS.end);
     }
     Ok(ports)
 }
@@ -91,9 +87,7 @@ mod tests {
     #[test]
     fn only_folders_of_dead_processes_are_swept() {
         let memory = tempfile::tempdir().unwrap();
-        let mine = memory
-            .path()
-            .join(format!("{PREFIX}{}-abc", std::process::id()));
+        let mine = memory.path().join(format!("{PREFIX}{}-abc", std::process::id()));
         // No kernel hands out process ids this high.
         let dead = memory.path().join(format!("{PREFIX}4294967294-abc"));
         let foreign = memory.path().join("somebody-elses-4294967294-abc");

@@ -29,13 +29,8 @@ pub enum Identity {
 }
 
 impl Identity {
-    const ALL: [Self; 5] = [
-        Self::Admin,
-        Self::Operator,
-        Self::Kubelet,
-        Self::ControllerManager,
-        Self::Scheduler,
-    ];
+    const ALL: [Self; 5] =
+        [Self::Admin, Self::Operator, Self::Kubelet, Self::ControllerManager, Self::Scheduler];
 
     fn file_stem(self) -> &'static str {
         match self {
@@ -83,16 +78,8 @@ impl Credentials {
         for identity in Identity::ALL {
             tokens.push((identity, random_token()?));
         }
-        let credentials = Self {
-            dir,
-            operator,
-            tokens,
-            authority,
-        };
-        write_secret(
-            &credentials.token_file(),
-            credentials.token_lines().as_bytes(),
-        )?;
+        let credentials = Self { dir, operator, tokens, authority };
+        write_secret(&credentials.token_file(), credentials.token_lines().as_bytes())?;
         Ok(credentials)
     }
 
@@ -110,10 +97,7 @@ impl Credentials {
     fn groups(&self, identity: Identity) -> String {
         match identity {
             Identity::Operator => {
-                format!(
-                    "system:serviceaccounts,system:serviceaccounts:{}",
-                    self.operator.namespace
-                )
+                format!("system:serviceaccounts,system:serviceaccounts:{}", self.operator.namespace)
             }
             // Its controllers share one user here, and no single role covers all they do.
             Identity::Admin | Identity::Kubelet | Identity::ControllerManager => {
@@ -124,10 +108,7 @@ impl Credentials {
     }
 
     fn token(&self, identity: Identity) -> &str {
-        let found = self
-            .tokens
-            .iter()
-            .find(|(candidate, _)| *candidate == identity);
+        let found = self.tokens.iter().find(|(candidate, _)| *candidate == identity);
         found.map_or("", |(_, token)| token)
     }
 
@@ -135,11 +116,7 @@ impl Credentials {
     fn token_lines(&self) -> String {
         let line = |(identity, token): &(Identity, String)| {
             let (user, groups) = (self.user(*identity), self.groups(*identity));
-            let groups = if groups.is_empty() {
-                groups
-            } else {
-                format!(",\"{groups}\"")
-            };
+            let groups = if groups.is_empty() { groups } else { format!(",\"{groups}\"") };
             format!("{token},{user},{user}{groups}\n")
         };
         self.tokens.iter().map(line).collect()
@@ -174,8 +151,7 @@ impl Credentials {
     }
 
     pub(super) fn kubeconfig(&self, identity: Identity) -> PathBuf {
-        self.dir
-            .join(format!("{}.kubeconfig", identity.file_stem()))
+        self.dir.join(format!("{}.kubeconfig", identity.file_stem()))
     }
 
     /// Writes a kubeconfig for every identity. (JSON is YAML.)
@@ -210,10 +186,7 @@ const ACCOUNT_PUBLIC_KEY: &str = "service-accounts.pub";
 fn write_certificates(dir: &Path) -> Result<Vec<u8>> {
     let mut authority = CertificateParams::new(Vec::new())?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![
-        KeyUsagePurpose::KeyCertSign,
-        KeyUsagePurpose::DigitalSignature,
-    ];
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     let authority_key = KeyPair::generate()?;
     let authority_certificate = authority.self_signed(&authority_key)?;
     let issuer = Issuer::new(authority, authority_key);
@@ -227,36 +200,19 @@ fn write_certificates(dir: &Path) -> Result<Vec<u8>> {
     let serving_certificate = serving.signed_by(&serving_key, &issuer)?;
 
     write_secret(&dir.join(AUTHORITY), authority_certificate.pem().as_bytes())?;
-    write_secret(
-        &dir.join(SERVING_CERTIFICATE),
-        serving_certificate.pem().as_bytes(),
-    )?;
-    write_secret(
-        &dir.join(SERVING_KEY),
-        serving_key.serialize_pem().as_bytes(),
-    )?;
+    write_secret(&dir.join(SERVING_CERTIFICATE), serving_certificate.pem().as_bytes())?;
+    write_secret(&dir.join(SERVING_KEY), serving_key.serialize_pem().as_bytes())?;
     // The server signs with a private key in this form but verifies only with a public one.
     let account_key = KeyPair::generate()?;
-    write_secret(
-        &dir.join(ACCOUNT_KEY),
-        account_key.serialize_pem().as_bytes(),
-    )?;
-    write_secret(
-        &dir.join(ACCOUNT_PUBLIC_KEY),
-        account_key.public_key_pem().as_bytes(),
-    )?;
+    write_secret(&dir.join(ACCOUNT_KEY), account_key.serialize_pem().as_bytes())?;
+    write_secret(&dir.join(ACCOUNT_PUBLIC_KEY), account_key.public_key_pem().as_bytes())?;
     Ok(authority_certificate.der().to_vec())
 }
 
 fn write_secret(path: &Path, content: &[u8]) -> Result<()> {
     let write = || {
         let mut options = File::options();
-        let mut file = options
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)?;
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
         std::io::Write::write_all(&mut file, content)
     };
     write().with_context(|| format!("cannot write {}", path.display()))
@@ -277,16 +233,10 @@ mod tests {
     #[test]
     fn the_token_file_names_users_and_groups() {
         let dir = tempfile::tempdir().unwrap();
-        let operator = ServiceAccount {
-            namespace: "kubeflow".into(),
-            name: "op".into(),
-        };
+        let operator = ServiceAccount { namespace: "kubeflow".into(), name: "op".into() };
         let credentials = Credentials::create(dir.path().join("secrets"), operator).unwrap();
         let lines = fs::read_to_string(credentials.token_file()).unwrap();
-        let operator = lines
-            .lines()
-            .find(|line| line.contains("serviceaccount:"))
-            .unwrap();
+        let operator = lines.lines().find(|line| line.contains("serviceaccount:")).unwrap();
         let (token, rest) = operator.split_once(',').unwrap();
         assert_eq!(token, credentials.token(Identity::Operator));
         assert_eq!(

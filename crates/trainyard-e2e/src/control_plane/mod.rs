@@ -33,10 +33,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// What kind of control plane is wanted.
 #[derive(Clone, Debug)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a yes or no of its own"
-)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a yes or no of its own")]
 pub struct Options {
     /// Start kube-controller-manager at once. Its garbage collector learns of new kinds only every
     /// 30 s, so a test that installs CRDs says `false` here and calls
@@ -102,11 +99,7 @@ impl ControlPlane {
         dir.disable_cleanup(options.keep);
         let (data, database) = ground::database_dir(dir.path())?;
         let [etcd_client, etcd_peer, api_server] = ground::free_ports()?;
-        let ports = Ports {
-            etcd_client,
-            etcd_peer,
-            api_server,
-        };
+        let ports = Ports { etcd_client, etcd_peer, api_server };
         let credentials = Credentials::create(dir.path().join("auth"), options.operator.clone())?;
         credentials.write_kubeconfigs(&loopback("https", ports.api_server))?;
         fs::write(audit_policy(dir.path()), flags::AUDIT_POLICY)?;
@@ -147,10 +140,7 @@ impl ControlPlane {
         }
         let policy = audit_policy(self.dir.path());
         let log = self.audit_log();
-        let audit = Audit {
-            policy: &policy,
-            log: &log,
-        };
+        let audit = Audit { policy: &policy, log: &log };
         let audit = self.options.audit.then_some(audit);
         let extra = &self.options.api_server_flags;
         let arguments = flags::api_server(self.ports, &self.credentials, audit, extra);
@@ -189,11 +179,7 @@ impl ControlPlane {
     /// An error, with its last log lines, when any of the processes has died.
     pub fn check(&mut self) -> Result<()> {
         self.etcd.check()?;
-        let others = [
-            &mut self.api_server,
-            &mut self.controller_manager,
-            &mut self.scheduler,
-        ];
+        let others = [&mut self.api_server, &mut self.controller_manager, &mut self.scheduler];
         others.into_iter().flatten().try_for_each(Process::check)
     }
 
@@ -210,11 +196,7 @@ impl ControlPlane {
             }
             tokio::time::sleep(POLL).await;
         }
-        let log = self
-            .api_server
-            .as_ref()
-            .map(Process::last_lines)
-            .unwrap_or_default();
+        let log = self.api_server.as_ref().map(Process::last_lines).unwrap_or_default();
         bail!("kube-apiserver is not ready after {START_PATIENCE:?}: {last}; its log ends:\n{log}")
     }
 

@@ -26,11 +26,7 @@ pub(super) struct Process {
 impl Process {
     /// Starts `program`; both output streams are appended to `log`.
     pub(super) fn start(program: &Path, arguments: &[String], log: PathBuf) -> Result<Self> {
-        let name = program
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let sink = File::options().create(true).append(true).open(&log);
         let sink = sink.with_context(|| format!("cannot open the log {}", log.display()))?;
         let mut command = dying_with_parent(program);
@@ -87,9 +83,7 @@ impl Drop for Process {
 /// It replaces itself by the program, so the process id is the program's own.
 fn dying_with_parent(program: &Path) -> Command {
     static SETPRIV: LazyLock<bool> = LazyLock::new(|| {
-        let trial = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "true"])
-            .output();
+        let trial = Command::new("setpriv").args(["--pdeathsig", "KILL", "true"]).output();
         trial.is_ok_and(|output| output.status.success())
     });
     if *SETPRIV {
@@ -117,11 +111,7 @@ fn spawn_on_lasting_thread(command: Command) -> io::Result<Child> {
     });
     let gone = || io::Error::other("the thread that starts processes is gone");
     let (answer, result) = mpsc::channel();
-    ORDERS
-        .lock()
-        .map_err(|_| gone())?
-        .send((command, answer))
-        .map_err(|_| gone())?;
+    ORDERS.lock().map_err(|_| gone())?.send((command, answer)).map_err(|_| gone())?;
     result.recv().map_err(|_| gone())?
 }
 

@@ -26,8 +26,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    pub(super) const ALL: [Self; 4] =
-        [Self::Before, Self::After, Self::DoubtDone, Self::DoubtLost];
+    pub(super) const ALL: [Self; 4] = [Self::Before, Self::After, Self::DoubtDone, Self::DoubtLost];
 
     /// Whether the operator dies of it.
     pub(super) const fn crashes(self) -> bool {

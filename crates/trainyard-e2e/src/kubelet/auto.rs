@@ -51,7 +51,9 @@ async fn play(kubelet: Kubelet, start: bool) {
         let seen = view.now();
         let mut failed = false;
         for (name, pod) in seen.all(Resource::Pods) {
-            let Some(step) = next_step(pod, start) else { continue };
+            let Some(step) = next_step(pod, start) else {
+                continue;
+            };
             if done.contains(&step) {
                 continue;
             }

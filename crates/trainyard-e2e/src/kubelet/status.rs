@@ -177,11 +177,11 @@ mod tests {
             {"name": "tensorflow", "image": "a"}, {"name": "proxy", "image": "b"}]}});
         let status = ended(&pod, End { code: 3, reason: "", message: "boom" });
         assert_eq!(status["status"]["phase"], "Failed");
-        let states = &status["status"]["containerStatuses"];
-        assert_eq!(states[0]["state"]["terminated"]["exitCode"], 3);
-        assert_eq!(states[0]["state"]["terminated"]["reason"], "Error");
-        assert_eq!(states[0]["state"]["terminated"]["message"], "boom");
-        assert_eq!(states[1]["state"]["terminated"]["reason"], "Completed");
+        let ends = &status["status"]["containerStatuses"];
+        assert_eq!(ends[0]["state"]["terminated"]["exitCode"], 3);
+        assert_eq!(ends[0]["state"]["terminated"]["reason"], "Error");
+        assert_eq!(ends[0]["state"]["terminated"]["message"], "boom");
+        assert_eq!(ends[1]["state"]["terminated"]["reason"], "Completed");
     }
 
     #[test]

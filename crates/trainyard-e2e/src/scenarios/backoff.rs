@@ -49,15 +49,14 @@ async fn wait_reached(world: &World) -> Result<()> {
     equal("kind", &seen.status("a")["failure"]["kind"], "BackoffLimitExceeded")?;
     let told = format!("Normal TFJobFailed {REACHED}");
     let warned = format!("Warning TFJobFailed {REACHED}");
-    world
-        .wait_until("it is told", |seen| seen.told("a", &told) || seen.told("a", &warned))
-        .await?;
+    world.wait_until("it is told", |seen| seen.told("a", &told) || seen.told("a", &warned)).await?;
     Ok(())
 }
 
 async fn the_failure_after_the_last_restart(world: World) -> Result<()> {
     let _auto = world.kubelet.auto();
-    running(&world, tfjob("a").workers(2).restart("ExitCode").run_policy("backoffLimit", 2)).await?;
+    running(&world, tfjob("a").workers(2).restart("ExitCode").run_policy("backoffLimit", 2))
+        .await?;
     fail_once(&world, "a-worker-1").await?;
     fail_once(&world, "a-worker-1").await?;
     equal("two restarts", world.seen().restarts("a"), 2)?;
@@ -72,7 +71,8 @@ async fn the_failure_after_the_last_restart(world: World) -> Result<()> {
 
 async fn zero_grants_none(world: World) -> Result<()> {
     let _auto = world.kubelet.auto();
-    running(&world, tfjob("a").workers(1).restart("ExitCode").run_policy("backoffLimit", 0)).await?;
+    running(&world, tfjob("a").workers(1).restart("ExitCode").run_policy("backoffLimit", 0))
+        .await?;
     world.kubelet.exit("a-worker-0", 137).await?;
     wait_reached(&world).await?;
     equal("no restart", world.seen().restarts("a"), 0)
@@ -166,7 +166,8 @@ async fn a_limit_below_spec_counts(world: World) -> Result<()> {
 
 async fn a_raised_limit_goes_on(world: World) -> Result<()> {
     let _auto = world.kubelet.auto();
-    running(&world, tfjob("a").workers(1).restart("ExitCode").run_policy("backoffLimit", 1)).await?;
+    running(&world, tfjob("a").workers(1).restart("ExitCode").run_policy("backoffLimit", 1))
+        .await?;
     fail_once(&world, "a-worker-0").await?;
     let spec = serde_json::json!({"runPolicy": {"backoffLimit": 2}});
     world.patch_spec("a", spec).await?;

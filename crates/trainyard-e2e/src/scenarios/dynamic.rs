@@ -69,9 +69,7 @@ async fn workers_come_and_go(world: World) -> Result<()> {
     world.submit(dynamic()).await?;
     world.wait_until("all run", |seen| seen.counts("a", "Worker") == [2, 0, 0]).await?;
     world.set_replicas("a", "Worker", 4).await?;
-    let seen = world
-        .wait_until("four run", |seen| seen.counts("a", "Worker") == [4, 0, 0])
-        .await?;
+    let seen = world.wait_until("four run", |seen| seen.counts("a", "Worker") == [4, 0, 0]).await?;
     let ns = &world.namespace;
     let want = format!(
         "{{\"cluster\":{{\"worker\":{{\"3\":\"a-worker-3.{ns}.svc:2222\"}},\

@@ -58,7 +58,6 @@ async fn a_whole_life(world: World) -> Result<()> {
         "all events",
         events,
         [
-            format!("Normal ExitedWithCode Pod: {ns}.a-worker-0 exited with code 0"),
             "Normal SuccessfulCreatePod Created pod: a-ps-0".to_owned(),
             "Normal SuccessfulCreatePod Created pod: a-worker-0".to_owned(),
             "Normal SuccessfulCreateService Created service: a-ps-0".to_owned(),
@@ -79,11 +78,13 @@ async fn many_replicas_are_told_as_a_range(world: World) -> Result<()> {
     let services =
         "Normal SuccessfulCreateService Created service: a-worker-0 .. a-worker-24 (25 in all)";
     let seen = world
-        .wait_until("both ranges are told", |seen| {
-            seen.told("a", pods) && seen.told("a", services)
-        })
+        .wait_until("both ranges are told", |seen| seen.told("a", pods) && seen.told("a", services))
         .await?;
-    has_line("two are told one by one", &seen.events("a"), "Normal SuccessfulCreatePod Created pod: a-ps-1")?;
+    has_line(
+        "two are told one by one",
+        &seen.events("a"),
+        "Normal SuccessfulCreatePod Created pod: a-ps-1",
+    )?;
     world.kubelet.exit("a-worker-0", 0).await?;
     let ns = &world.namespace;
     let end = format!("Normal TFJobSucceeded TFJob {ns}/a successfully completed.");

@@ -33,9 +33,8 @@ async fn is_final(world: World, code: i64) -> Result<()> {
     world.submit(tfjob("a").workers(2).restart("ExitCode")).await?;
     world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
     world.kubelet.exit("a-worker-1", code).await?;
-    let seen = world
-        .wait_conditions("a", &["Created=True", "Running=False", "Failed=True"])
-        .await?;
+    let seen =
+        world.wait_conditions("a", &["Created=True", "Running=False", "Failed=True"]).await?;
     let failure = &seen.status("a")["failure"];
     equal("kind", &failure["kind"], "ReplicaFailed")?;
     equal("pod", &failure["pod"], "a-worker-1")?;

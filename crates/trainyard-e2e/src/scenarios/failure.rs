@@ -63,9 +63,7 @@ async fn a_worker_and_its_last_words(world: World) -> Result<()> {
         seen.events("a").iter().any(|event| event.contains(&format!("TFJobFailed {start}")))
     };
     world.wait_until("it is told", told).await?;
-    world
-        .wait_until("it is counted", |seen| seen.counts("a", "Worker")[2] == 1)
-        .await?;
+    world.wait_until("it is counted", |seen| seen.counts("a", "Worker")[2] == 1).await?;
     Ok(())
 }
 

@@ -70,7 +70,8 @@ async fn misspelt_fields(world: World, kubectl: Kubectl) -> Result<()> {
     let job = tfjob("a").workers(1).container("Worker", |container| {
         container["volumeMount"] = serde_json::json!([]);
     });
-    let said = kubectl.run_with_input(&words, &job.json().to_string()).await?.stderr_of_failure()?;
+    let said =
+        kubectl.run_with_input(&words, &job.json().to_string()).await?.stderr_of_failure()?;
     contains("refusal", &said, &["unknown field", "volumeMount"])
 }
 
@@ -109,7 +110,8 @@ async fn wide_columns(world: World, kubectl: Kubectl) -> Result<()> {
     world.wait_conditions("a", &["Created=True"]).await?;
     let ns = world.namespace.as_str();
     let plain = kubectl.run(&["-n", ns, "get", "tfjobs"]).await?.stdout_of_success()?;
-    let wide = kubectl.run(&["-n", ns, "get", "tfjobs", "-o", "wide"]).await?.stdout_of_success()?;
+    let wide =
+        kubectl.run(&["-n", ns, "get", "tfjobs", "-o", "wide"]).await?.stdout_of_success()?;
     let columns = |text: &str| -> Vec<String> {
         let head = text.lines().next().unwrap_or_default();
         head.split_whitespace().map(str::to_owned).collect()

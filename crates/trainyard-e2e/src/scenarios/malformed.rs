@@ -100,9 +100,7 @@ async fn wait_invalid(world: &World, job: &str, parts: &[String]) -> Result<()> 
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     contains("message", text(&condition["message"]), &parts)?;
     equal("kind", &seen.status(job)["failure"]["kind"], "InvalidSpec")?;
-    world
-        .wait_until("it is told", |seen| seen.told(job, "Warning TFJobFailedValidation"))
-        .await?;
+    world.wait_until("it is told", |seen| seen.told(job, "Warning TFJobFailedValidation")).await?;
     Ok(())
 }
 

@@ -14,6 +14,7 @@ mod kubectl_verbs;
 mod leader;
 mod managed_by;
 mod metrics;
+mod pods;
 mod restart;
 mod scale;
 mod seeds;
@@ -59,6 +60,7 @@ impl Scenario {
     }
 
     /// Plays it.
+    #[must_use]
     pub fn run(&self, world: World) -> BoxFuture<'static, Result<()>> {
         (self.run)(world)
     }
@@ -86,6 +88,7 @@ pub fn shared() -> Vec<Scenario> {
         exit_codes::all(),
         failure::all(),
         managed_by::all(),
+        pods::all(),
         restart::all(),
         scale::all(),
         strangers::all(),

@@ -78,9 +78,7 @@ async fn a_failed_pod_gets_a_successor(world: World) -> Result<()> {
         "Warning TFJobRestarting job a is restarting because Worker replica(s) failed.",
     )?;
     world.kubelet.exit("a-worker-0", 0).await?;
-    world
-        .wait_conditions("a", &["Created=True", "Running=False", "Succeeded=True"])
-        .await?;
+    world.wait_conditions("a", &["Created=True", "Running=False", "Succeeded=True"]).await?;
     Ok(())
 }
 
@@ -102,8 +100,7 @@ async fn in_place_restarts_are_counted(world: World) -> Result<()> {
     world.submit(tfjob("a").workers(1).ps(1).restart("OnFailure")).await?;
     let before = world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
     world.kubelet.restart_in_place("a-worker-0", 2).await?;
-    let seen =
-        world.wait_until("both are counted", |seen| seen.restarts("a") == 2).await?;
+    let seen = world.wait_until("both are counted", |seen| seen.restarts("a") == 2).await?;
     equal("the pod stays", seen.uid("a-worker-0"), before.uid("a-worker-0"))?;
     world.kubelet.restart_in_place("a-worker-0", 3).await?;
     world.wait_until("the third too", |seen| seen.restarts("a") == 3).await?;

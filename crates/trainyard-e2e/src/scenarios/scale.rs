@@ -43,9 +43,8 @@ async fn up(world: World) -> Result<()> {
     world.wait_services(&names).await?;
     let seen = world.wait_pods(&names).await?;
     equal("old pods stay", seen.uid("a-worker-0"), before.uid("a-worker-0"))?;
-    let seen = world
-        .wait_until("all are counted", |seen| seen.counts("a", "Worker") == [3, 0, 0])
-        .await?;
+    let seen =
+        world.wait_until("all are counted", |seen| seen.counts("a", "Worker") == [3, 0, 0]).await?;
     equal("it runs all the while", seen.conditions("a"), RUNNING)
 }
 
@@ -57,9 +56,8 @@ async fn down(world: World) -> Result<()> {
     let names = ["a-worker-0", "a-worker-1"];
     world.wait_services(&names).await?;
     world.wait_pods(&names).await?;
-    let seen = world
-        .wait_until("two are counted", |seen| seen.counts("a", "Worker") == [2, 0, 0])
-        .await?;
+    let seen =
+        world.wait_until("two are counted", |seen| seen.counts("a", "Worker") == [2, 0, 0]).await?;
     equal("the others stay", seen.uid("a-worker-1"), before.uid("a-worker-1"))?;
     equal("no failure", seen.conditions("a"), RUNNING)?;
     equal("no restart", seen.restarts("a"), 0)?;
@@ -86,9 +84,7 @@ async fn to_zero_and_back(world: World) -> Result<()> {
     world.never_within(300, "an empty job ends", |seen| seen.finished("a")).await?;
     world.set_replicas("a", "Worker", 2).await?;
     world.wait_pods(&["a-ps-0", "a-worker-0", "a-worker-1"]).await?;
-    world
-        .wait_until("both are counted", |seen| seen.counts("a", "Worker") == [2, 0, 0])
-        .await?;
+    world.wait_until("both are counted", |seen| seen.counts("a", "Worker") == [2, 0, 0]).await?;
     world.kubelet.exit("a-worker-0", 0).await?;
     world.wait_until("the job succeeds", |seen| seen.is("a", "Succeeded")).await?;
     Ok(())
@@ -115,9 +111,7 @@ async fn through_the_subresource(world: World) -> Result<()> {
     running(&world, tfjob("a").workers(1)).await?;
     world.scale("a", 3).await?;
     world.wait_pods(&["a-worker-0", "a-worker-1", "a-worker-2"]).await?;
-    world
-        .wait_until("all are counted", |seen| seen.counts("a", "Worker") == [3, 0, 0])
-        .await?;
+    world.wait_until("all are counted", |seen| seen.counts("a", "Worker") == [3, 0, 0]).await?;
     let path = format!("{}/a/scale", world.rest.path(Resource::Jobs));
     let scale = world.rest.send(Method::GET, &path, None).await?;
     equal("asked for", &scale["spec"]["replicas"], 3)?;
@@ -141,9 +135,7 @@ async fn a_type_is_added(world: World) -> Result<()> {
     world.patch_spec("a", json!({"tfReplicaSpecs": specs})).await?;
     world.wait_services(&["a-evaluator-0", "a-worker-0"]).await?;
     world.wait_pods(&["a-evaluator-0", "a-worker-0"]).await?;
-    world
-        .wait_until("it is counted", |seen| seen.counts("a", "Evaluator") == [1, 0, 0])
-        .await?;
+    world.wait_until("it is counted", |seen| seen.counts("a", "Evaluator") == [1, 0, 0]).await?;
     Ok(())
 }
 
@@ -153,9 +145,8 @@ async fn a_type_is_taken_away(world: World) -> Result<()> {
     world.patch_spec("a", json!({"tfReplicaSpecs": {"PS": null}})).await?;
     world.wait_services(&["a-worker-0"]).await?;
     world.wait_pods(&["a-worker-0"]).await?;
-    let seen = world
-        .wait_until("its counts go", |seen| seen.counts("a", "PS") == [0, 0, 0])
-        .await?;
+    let seen =
+        world.wait_until("its counts go", |seen| seen.counts("a", "PS") == [0, 0, 0]).await?;
     equal("no failure", seen.conditions("a"), RUNNING)
 }
 
@@ -184,8 +175,6 @@ async fn up_after_down_is_a_fresh_replica(world: World) -> Result<()> {
     world.set_replicas("a", "Worker", 2).await?;
     let seen = world.wait_pods(&["a-worker-0", "a-worker-1"]).await?;
     ensure!(seen.uid("a-worker-1") != before, "a new pod under the old name");
-    world
-        .wait_until("both are counted", |seen| seen.counts("a", "Worker") == [2, 0, 0])
-        .await?;
+    world.wait_until("both are counted", |seen| seen.counts("a", "Worker") == [2, 0, 0]).await?;
     Ok(())
 }

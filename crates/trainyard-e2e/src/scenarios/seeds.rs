@@ -2,6 +2,7 @@
 //! the real kubectl.
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 
 use super::Scenario;
 use crate::check::{contains, equal};
@@ -76,8 +77,11 @@ async fn mnist_from_submission_to_deletion(world: World, kubectl: Kubectl) -> Re
     let _auto = world.kubelet.auto();
     let said = feed(&kubectl, &["apply", "-f", "-"], MNIST).await?;
     equal("apply", said.trim(), "tfjob.kubeflow.org/mnist created")?;
-    ok(&kubectl, &["-n", "kubeflow", "wait", "--for=condition=Running", "--timeout=60s", "tfjob/mnist"])
-        .await?;
+    ok(
+        &kubectl,
+        &["-n", "kubeflow", "wait", "--for=condition=Running", "--timeout=60s", "tfjob/mnist"],
+    )
+    .await?;
     let yaml = ok(&kubectl, &["-n", "kubeflow", "get", "-o", "yaml", "tfjobs", "mnist"]).await?;
     contains(
         "get -o yaml",
@@ -109,23 +113,22 @@ async fn mnist_from_submission_to_deletion(world: World, kubectl: Kubectl) -> Re
         &["Clean Pod Policy:  None", "TFJob mnist is created.", "TFJob mnist is running."],
     )?;
     world.kubelet.exit("mnist-worker-0", 0).await?;
-    ok(&kubectl, &["-n", "kubeflow", "wait", "--for=condition=Succeeded", "--timeout=60s", "tfjob/mnist"])
-        .await?;
+    ok(
+        &kubectl,
+        &["-n", "kubeflow", "wait", "--for=condition=Succeeded", "--timeout=60s", "tfjob/mnist"],
+    )
+    .await?;
     let pods = ok(&kubectl, &["-n", "kubeflow", "get", "pod", "mnist-worker-0"]).await?;
     contains("the pod stays for its logs", &pods, &["Completed"])?;
     let said = ok(&kubectl, &["-n", "kubeflow", "delete", "tfjob", "mnist"]).await?;
     contains("delete", &said, &["tfjob.kubeflow.org \"mnist\" deleted"])?;
-    world
-        .wait_until("its pod goes along", |seen| seen.pod("mnist-worker-0").is_null())
-        .await?;
+    world.wait_until("its pod goes along", |seen| seen.pod("mnist-worker-0").is_null()).await?;
     Ok(())
 }
 
 /// `kubectl describe`, once that many events are there.
 async fn described(world: &World, kubectl: &Kubectl, job: &str, count: usize) -> Result<String> {
-    world
-        .wait_until("events are there", |seen| seen.events(job).len() >= count)
-        .await?;
+    world.wait_until("events are there", |seen| seen.events(job).len() >= count).await?;
     ok(kubectl, &["-n", &world.namespace, "describe", "tfjobs", job]).await
 }
 
@@ -224,7 +227,15 @@ async fn a_share_is_mounted(world: World, kubectl: Kubectl) -> Result<()> {
 }
 
 async fn overwritten_restart_policies(world: World, kubectl: Kubectl) -> Result<()> {
-    let job = crate::manifest::tfjob("tfjob2").workers(1).ps(1).restart("Always");
+    let on_failure = |spec: &mut Value| {
+        spec["template"]["spec"]["restartPolicy"] = "OnFailure".into();
+    };
+    let job = crate::manifest::tfjob("tfjob2")
+        .workers(1)
+        .ps(1)
+        .restart("Always")
+        .edit("Worker", on_failure)
+        .edit("PS", on_failure);
     let job = job
         .edit("Worker", |spec| spec["template"]["spec"]["restartPolicy"] = "OnFailure".into())
         .edit("PS", |spec| spec["template"]["spec"]["restartPolicy"] = "OnFailure".into());

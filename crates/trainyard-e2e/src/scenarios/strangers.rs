@@ -47,9 +47,7 @@ async fn a_pod_has_our_name(world: World) -> Result<()> {
         .await?;
     let events = seen.events("a").join("\n");
     contains("event", &events, &["FailedCreatePod Error creating:", "a-worker-0"])?;
-    world
-        .wait_until("the other worker is there", |seen| !seen.pod("a-worker-1").is_null())
-        .await?;
+    world.wait_until("the other worker is there", |seen| !seen.pod("a-worker-1").is_null()).await?;
     world
         .never_within(300, "the stranger is touched", |seen| seen.uid("a-worker-0") != stranger)
         .await?;

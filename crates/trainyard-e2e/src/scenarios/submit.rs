@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use super::{Scenario, scenarios};
-use crate::check::{equal, has_line, no_line};
+use crate::check::{equal, fields};
 use crate::manifest::tfjob;
 use crate::rest::Resource;
 use crate::world::World;
@@ -14,17 +14,11 @@ pub(super) fn all() -> Vec<Scenario> {
         pods_services_and_conditions,
         labels_owner_and_service,
         chief_plays_the_master,
-        the_template_survives,
-        a_sidecar_is_left_alone,
-        ports_of_the_template,
         one_replica,
         running_when_all_pods_run,
         a_very_fast_job,
         old_versions,
         replica_keys_in_any_case,
-        restart_policy_of_the_template,
-        restart_policy_of_the_replica_wins,
-        last_words_are_kept,
         the_stored_specification_stays,
         thirty_jobs_at_once,
         deletion_takes_everything_along,
@@ -77,28 +71,34 @@ async fn labels_owner_and_service(world: World) -> Result<()> {
         "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "a",
         "uid": job["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
     }]);
-    let mut master = labels("a", "worker", "0");
-    master["training.kubeflow.org/job-role"] = "master".into();
-    equal("labels of worker 0", &seen.pod("a-worker-0")["metadata"]["labels"], &master)?;
-    let plain = labels("a", "worker", "1");
-    equal("labels of worker 1", &seen.pod("a-worker-1")["metadata"]["labels"], &plain)?;
-    let service = seen.service("a-worker-1");
-    equal("labels of the service", &service["metadata"]["labels"], &plain)?;
-    equal("selector of the service", &service["spec"]["selector"], &plain)?;
-    equal("address of the service", &service["spec"]["clusterIP"], "None")?;
-    equal(
-        "ports of the service",
-        &service["spec"]["ports"],
-        &json!([{"name": "tfjob-port", "port": 2222, "protocol": "TCP", "targetPort": 2222}]),
-    )?;
-    equal("names before readiness", &service["spec"]["publishNotReadyAddresses"], true)?;
-    for name in names {
-        let (pod, service) = (seen.pod(name), seen.service(name));
-        equal("owner of the pod", &pod["metadata"]["ownerReferences"], &owner)?;
-        equal("owner of the service", &service["metadata"]["ownerReferences"], &owner)?;
-        equal("port", &seen.container(name)["ports"][0]["containerPort"], 2222)?;
-        equal("port name", &seen.container(name)["ports"][0]["name"], "tfjob-port")?;
-        equal("pod policy", &pod["spec"]["restartPolicy"], "Never")?;
+    for (index, name) in ["0", "1"].into_iter().zip(names) {
+        let plain = labels("a", "worker", index);
+        let mut of_pod = plain.clone();
+        if index == "0" {
+            of_pod["training.kubeflow.org/job-role"] = "master".into();
+        }
+        let wanted = [
+            ("/metadata/labels", of_pod),
+            ("/metadata/ownerReferences", owner.clone()),
+            ("/spec/restartPolicy", json!("Never")),
+            (
+                "/spec/containers/0/ports",
+                json!([{"name": "tfjob-port", "containerPort": 2222, "protocol": "TCP"}]),
+            ),
+        ];
+        fields(name, seen.pod(name), &wanted)?;
+        let wanted = [
+            ("/metadata/labels", plain.clone()),
+            ("/metadata/ownerReferences", owner.clone()),
+            ("/spec/selector", plain),
+            ("/spec/clusterIP", json!("None")),
+            (
+                "/spec/ports",
+                json!([{"name": "tfjob-port", "port": 2222, "protocol": "TCP", "targetPort": 2222}]),
+            ),
+            ("/spec/publishNotReadyAddresses", json!(true)),
+        ];
+        fields("service", seen.service(name), &wanted)?;
     }
     Ok(())
 }
@@ -113,104 +113,6 @@ async fn chief_plays_the_master(world: World) -> Result<()> {
         let label = &seen.pod(pod)["metadata"]["labels"]["training.kubeflow.org/job-role"];
         equal(pod, label == "master", role)?;
     }
-    Ok(())
-}
-
-async fn the_template_survives(world: World) -> Result<()> {
-    let job = tfjob("a").workers(1).edit("Worker", |spec| {
-        spec["template"] = json!({
-            "metadata": {
-                "labels": {"team": "vision", "training.kubeflow.org/job-name": "mine"},
-                "annotations": {"sidecar.istio.io/inject": "false"},
-                "creationTimestamp": null,
-            },
-            "spec": {
-                "nodeSelector": {"disk": "ssd"},
-                "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
-                "schedulerName": "another",
-                "terminationGracePeriodSeconds": 7,
-                "initContainers": [{"name": "fetch", "image": "example.com/fetch:2"}],
-                "containers": [{
-                    "name": "tensorflow", "image": "example.com/train:1",
-                    "command": ["python", "train.py"], "args": ["--steps=10"],
-                    "env": [{"name": "A", "value": "1"}],
-                    "resources": {"limits": {"cpu": "2", "nvidia.com/gpu": "1"}},
-                    "volumeMounts": [{"name": "data", "mountPath": "/data"}],
-                }],
-                "volumes": [{"name": "data", "emptyDir": {}}],
-            },
-        });
-    });
-    world.submit(job).await?;
-    let seen = world.wait_pods(&["a-worker-0"]).await?;
-    let pod = seen.pod("a-worker-0");
-    equal("own label", &pod["metadata"]["labels"]["team"], "vision")?;
-    let job_label = &pod["metadata"]["labels"]["training.kubeflow.org/job-name"];
-    equal("our label wins", job_label, "a")?;
-    let annotations = &pod["metadata"]["annotations"];
-    equal("annotations", annotations, &json!({"sidecar.istio.io/inject": "false"}))?;
-    let spec = &pod["spec"];
-    equal("node selector", &spec["nodeSelector"], &json!({"disk": "ssd"}))?;
-    equal("toleration", &spec["tolerations"][0]["key"], "gpu")?;
-    equal("scheduler", &spec["schedulerName"], "another")?;
-    equal("grace", &spec["terminationGracePeriodSeconds"], 7)?;
-    equal("init container", &spec["initContainers"][0]["image"], "example.com/fetch:2")?;
-    equal("volume", &spec["volumes"][0], &json!({"name": "data", "emptyDir": {}}))?;
-    let container = seen.container("a-worker-0");
-    equal("command", &container["command"], &json!(["python", "train.py"]))?;
-    equal("args", &container["args"], &json!(["--steps=10"]))?;
-    equal("env", &container["env"], &json!([{"name": "A", "value": "1"}]))?;
-    equal("limits", &container["resources"]["limits"]["nvidia.com/gpu"], "1")?;
-    Ok(())
-}
-
-async fn a_sidecar_is_left_alone(world: World) -> Result<()> {
-    let job = tfjob("a").workers(2).edit("Worker", |spec| {
-        let containers = spec["template"]["spec"]["containers"].as_array_mut();
-        if let Some(containers) = containers {
-            containers.insert(0, json!({"name": "proxy", "image": "example.com/proxy:3",
-                "ports": [{"name": "admin", "containerPort": 15000}]}));
-        }
-    });
-    world.submit(job).await?;
-    world.wait_services(&["a-worker-0", "a-worker-1"]).await?;
-    let seen = world.wait_pods(&["a-worker-0", "a-worker-1"]).await?;
-    let proxy = &seen.pod("a-worker-0")["spec"]["containers"][0];
-    equal("order of containers", &proxy["name"], "proxy")?;
-    ensure!(proxy["env"].is_null(), "the sidecar got an environment: {}", proxy["env"]);
-    equal("ports of the sidecar", proxy["ports"].as_array().map(Vec::len), Some(1))?;
-    ensure!(seen.env("a-worker-0", "TF_CONFIG").is_some(), "no TF_CONFIG for tensorflow");
-    let ports = &seen.service("a-worker-0")["spec"]["ports"];
-    equal("only the training container's ports", ports.as_array().map(Vec::len), Some(1))?;
-    Ok(())
-}
-
-async fn ports_of_the_template(world: World) -> Result<()> {
-    let job = tfjob("a").workers(1).ps(1).container("Worker", |container| {
-        container["ports"] = json!([
-            {"name": "profiler", "containerPort": 6009},
-            {"name": "tfjob-port", "containerPort": 3333},
-        ]);
-    });
-    world.submit(job).await?;
-    let seen = world.wait_services(&["a-ps-0", "a-worker-0"]).await?;
-    let mut ports: Vec<_> = seen.service("a-worker-0")["spec"]["ports"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice)
-        .iter()
-        .map(|port| (port["name"].to_string(), port["port"].as_i64()))
-        .collect();
-    ports.sort();
-    equal(
-        "ports of the service",
-        ports,
-        [("\"profiler\"".to_owned(), Some(6009)), ("\"tfjob-port\"".to_owned(), Some(3333))],
-    )?;
-    let seen = world.wait_pods(&["a-ps-0", "a-worker-0"]).await?;
-    let ports = seen.container("a-worker-0")["ports"].as_array().map(Vec::len);
-    equal("no port is added", ports, Some(2))?;
-    let config = seen.env("a-ps-0", "TF_CONFIG").unwrap_or_default();
-    ensure!(config.contains("a-worker-0.") && config.contains(".svc:3333"), "{config}");
     Ok(())
 }
 
@@ -260,9 +162,8 @@ async fn old_versions(world: World) -> Result<()> {
         world.wait_conditions(version, &["Created=True", "Running=True"]).await?;
         let pod = format!("{version}-worker-0");
         world.kubelet.exit(&pod, 0).await?;
-        let seen = world
-            .wait_until("the job succeeds", |seen| seen.is(version, "Succeeded"))
-            .await?;
+        let seen =
+            world.wait_until("the job succeeds", |seen| seen.is(version, "Succeeded")).await?;
         equal("stored version", &seen.job(version)["apiVersion"], "kubeflow.org/v1")?;
     }
     Ok(())
@@ -289,55 +190,6 @@ async fn replica_keys_in_any_case(world: World) -> Result<()> {
         .await?;
     world.kubelet.exit("a-master-0", 0).await?;
     world.wait_until("the master decides", |seen| seen.is("a", "Succeeded")).await?;
-    Ok(())
-}
-
-async fn restart_policy_of_the_template(world: World) -> Result<()> {
-    let job = tfjob("a")
-        .workers(1)
-        .edit("Worker", |spec| spec["template"]["spec"]["restartPolicy"] = "OnFailure".into());
-    world.submit(job).await?;
-    let seen = world.wait_pods(&["a-worker-0"]).await?;
-    equal("pod policy", &seen.pod("a-worker-0")["spec"]["restartPolicy"], "OnFailure")?;
-    let seen = world
-        .wait_until("creation is told", |seen| seen.told("a", "Normal SuccessfulCreatePod"))
-        .await?;
-    no_line("nothing is overwritten", &seen.events("a"), "Warning SettedPodTemplate")?;
-    Ok(())
-}
-
-async fn restart_policy_of_the_replica_wins(world: World) -> Result<()> {
-    let job = tfjob("a")
-        .workers(1)
-        .restart("Always")
-        .edit("Worker", |spec| spec["template"]["spec"]["restartPolicy"] = "OnFailure".into());
-    world.submit(job).await?;
-    let seen = world.wait_pods(&["a-worker-0"]).await?;
-    equal("pod policy", &seen.pod("a-worker-0")["spec"]["restartPolicy"], "Always")?;
-    let seen = world
-        .wait_until("creation is told", |seen| {
-            seen.told("a", "Normal SuccessfulCreatePod") && seen.told("a", "Warning")
-        })
-        .await?;
-    has_line(
-        "what was overwritten is told",
-        &seen.events("a"),
-        "Warning SettedPodTemplateRestartPolicy Restart policy in pod template will be \
-         overwritten by restart policy in replica spec",
-    )?;
-    Ok(())
-}
-
-async fn last_words_are_kept(world: World) -> Result<()> {
-    world.submit(tfjob("a").workers(1)).await?;
-    let job = tfjob("b").workers(1).container("Worker", |container| {
-        container["terminationMessagePolicy"] = "File".into();
-    });
-    world.submit(job).await?;
-    let seen = world.wait_pods(&["a-worker-0", "b-worker-0"]).await?;
-    let policy = |pod| seen.container(pod)["terminationMessagePolicy"].clone();
-    equal("left unset", policy("a-worker-0"), "FallbackToLogsOnError")?;
-    equal("set", policy("b-worker-0"), "File")?;
     Ok(())
 }
 

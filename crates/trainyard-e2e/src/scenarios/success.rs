@@ -18,6 +18,7 @@ pub(super) fn all() -> Vec<Scenario> {
         the_chief_outranks_all_workers,
         a_chief_of_zero_is_absent,
         parameter_servers_never_do,
+        nobody_decides,
         evaluators_never_do,
         a_completed_index_is_not_run_again,
         success_is_final,
@@ -59,9 +60,7 @@ async fn the_normal_course(world: World) -> Result<()> {
     let told = format!("Normal TFJobSucceeded TFJob {ns}/a successfully completed.");
     world.wait_until("success is told", |seen| seen.told("a", &told)).await?;
     world.wait_services(&[]).await?;
-    world
-        .wait_until("success is counted", |seen| seen.counts("a", "Worker") == [0, 1, 0])
-        .await?;
+    world.wait_until("success is counted", |seen| seen.counts("a", "Worker") == [0, 1, 0]).await?;
     Ok(())
 }
 
@@ -79,9 +78,8 @@ async fn another_worker_does_not(world: World) -> Result<()> {
     let _auto = world.kubelet.auto();
     running(&world, tfjob("a").workers(2)).await?;
     world.kubelet.exit("a-worker-1", 0).await?;
-    let seen = world
-        .wait_until("it is recorded", |seen| seen.completed("a", "Worker") == "1")
-        .await?;
+    let seen =
+        world.wait_until("it is recorded", |seen| seen.completed("a", "Worker") == "1").await?;
     equal("goes on", seen.conditions("a"), RUNNING)?;
     world.never_within(200, "the job ends", |seen| seen.finished("a")).await
 }
@@ -91,9 +89,8 @@ async fn all_workers_when_asked(world: World) -> Result<()> {
     running(&world, tfjob("a").workers(3).spec("successPolicy", "AllWorkers")).await?;
     world.kubelet.exit("a-worker-0", 0).await?;
     world.kubelet.exit("a-worker-2", 0).await?;
-    let seen = world
-        .wait_until("two are recorded", |seen| seen.completed("a", "Worker") == "0,2")
-        .await?;
+    let seen =
+        world.wait_until("two are recorded", |seen| seen.completed("a", "Worker") == "0,2").await?;
     equal("goes on", seen.conditions("a"), RUNNING)?;
     world.kubelet.exit("a-worker-1", 0).await?;
     let seen = world.wait_conditions("a", &SUCCEEDED).await?;
@@ -144,15 +141,25 @@ async fn parameter_servers_never_do(world: World) -> Result<()> {
     running(&world, tfjob("a").workers(1).ps(2)).await?;
     world.kubelet.exit("a-ps-0", 0).await?;
     world.kubelet.exit("a-ps-1", 0).await?;
-    let seen = world
-        .wait_until("both are counted", |seen| seen.counts("a", "PS") == [0, 2, 0])
-        .await?;
+    let seen =
+        world.wait_until("both are counted", |seen| seen.counts("a", "PS") == [0, 2, 0]).await?;
     equal("goes on", seen.conditions("a"), RUNNING)?;
-    world.submit(tfjob("b").ps(1)).await?;
-    world.wait_conditions("b", &RUNNING).await?;
-    world.kubelet.exit("b-ps-0", 0).await?;
-    world.wait_until("it is counted", |seen| seen.counts("b", "PS") == [0, 1, 0]).await?;
-    world.never_within(200, "the job ends", |seen| seen.finished("b")).await
+    world.kubelet.exit("a-worker-0", 0).await?;
+    world.wait_conditions("a", &SUCCEEDED).await?;
+    Ok(())
+}
+
+/// A job in which nobody decides is done when everybody is.
+async fn nobody_decides(world: World) -> Result<()> {
+    let _auto = world.kubelet.auto();
+    running(&world, tfjob("a").ps(2)).await?;
+    world.kubelet.exit("a-ps-0", 0).await?;
+    let seen =
+        world.wait_until("it is counted", |seen| seen.counts("a", "PS") == [1, 1, 0]).await?;
+    equal("goes on", seen.conditions("a"), RUNNING)?;
+    world.kubelet.exit("a-ps-1", 0).await?;
+    world.wait_conditions("a", &SUCCEEDED).await?;
+    Ok(())
 }
 
 async fn evaluators_never_do(world: World) -> Result<()> {
@@ -229,7 +236,9 @@ async fn one_verdict_for_two_ends(world: World) -> Result<()> {
     let _operator = world.start_operator(|_| ()).await?;
     world.wait_until("the job ends", |seen| seen.finished("a")).await?;
     world
-        .never_within(400, "two verdicts", |seen| seen.is("a", "Succeeded") && seen.is("a", "Failed"))
+        .never_within(400, "two verdicts", |seen| {
+            seen.is("a", "Succeeded") && seen.is("a", "Failed")
+        })
         .await?;
     drop(auto);
     Ok(())

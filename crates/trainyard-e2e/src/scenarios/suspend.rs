@@ -37,7 +37,9 @@ async fn created_suspended(world: World) -> Result<()> {
     )?;
     let status = seen.status("a");
     ensure!(status["startTime"].is_null(), "a suspended job has not started: {status}");
-    equal("counts", &status["replicaStatuses"], &json!({}))?;
+    for kind in ["Worker", "PS"] {
+        equal(kind, seen.counts("a", kind), [0, 0, 0])?;
+    }
     world
         .never_within(300, "a suspended job gets objects", |seen| {
             !seen.pods().is_empty() || !seen.services().is_empty()
@@ -50,9 +52,8 @@ async fn suspended_while_running(world: World) -> Result<()> {
     world.submit(tfjob("a").workers(2).ps(1)).await?;
     world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
     suspend(&world, true).await?;
-    let seen = world
-        .wait_conditions("a", &["Created=True", "Running=False", "Suspended=True"])
-        .await?;
+    let seen =
+        world.wait_conditions("a", &["Created=True", "Running=False", "Suspended=True"]).await?;
     equal(
         "conditions",
         &seen.condition_lines("a")[1..],
@@ -67,10 +68,12 @@ async fn suspended_while_running(world: World) -> Result<()> {
     equal("no failure", seen.is("a", "Failed"), false)?;
     let told = "Normal TFJobSuspended TFJob a is suspended.";
     world.wait_until("it is told", |seen| seen.told("a", told)).await?;
-    world.never_within(400, "it is told twice", |seen| {
-        seen.events("a").iter().filter(|event| *event == told).count() > 1 || !seen.pods().is_empty()
-    })
-    .await
+    world
+        .never_within(400, "it is told twice", |seen| {
+            seen.events("a").iter().filter(|event| *event == told).count() > 1
+                || !seen.pods().is_empty()
+        })
+        .await
 }
 
 async fn resumed(world: World) -> Result<()> {
@@ -81,9 +84,8 @@ async fn resumed(world: World) -> Result<()> {
     world.wait_pods(&[]).await?;
     tokio::time::sleep(Duration::from_millis(1100)).await;
     suspend(&world, false).await?;
-    let seen = world
-        .wait_conditions("a", &["Created=True", "Suspended=False", "Running=True"])
-        .await?;
+    let seen =
+        world.wait_conditions("a", &["Created=True", "Suspended=False", "Running=True"]).await?;
     has_line(
         "condition",
         &seen.condition_lines("a"),

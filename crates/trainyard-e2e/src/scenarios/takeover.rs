@@ -144,9 +144,7 @@ async fn an_operator_of_our_own_restarts(world: World) -> Result<()> {
     world.kubelet.exit("a-worker-1", 137).await?;
     world.wait_successor("a-worker-1", &before.uid("a-worker-1")).await?;
     world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
-    world
-        .wait_until("all is counted", |seen| seen.counts("a", "Worker") == [2, 0, 0])
-        .await?;
+    world.wait_until("all is counted", |seen| seen.counts("a", "Worker") == [2, 0, 0]).await?;
     operator.stop().await?;
     let before = world.seen();
     let _operator = world.start_operator(|_| ()).await?;

@@ -85,10 +85,8 @@ async fn volumes_of_its_own(world: World) -> Result<()> {
 
 async fn outlives_the_training(world: World) -> Result<()> {
     let _auto = world.kubelet.auto();
-    let job = tfjob("a")
-        .workers(2)
-        .spec("tensorBoard", board())
-        .run_policy("cleanPodPolicy", "All");
+    let job =
+        tfjob("a").workers(2).spec("tensorBoard", board()).run_policy("cleanPodPolicy", "All");
     world.submit(job).await?;
     world.wait_until("the job runs", |seen| seen.is("a", "Running")).await?;
     world
@@ -119,18 +117,15 @@ async fn has_no_say(world: World) -> Result<()> {
         })
         .await?;
     world.kubelet.evict("a-tensorboard-0", true).await?;
-    let seen =
-        world.wait_successor("a-tensorboard-0", &before.uid("a-tensorboard-0")).await?;
+    let seen = world.wait_successor("a-tensorboard-0", &before.uid("a-tensorboard-0")).await?;
     equal("the job goes on", seen.conditions("a"), ["Created=True", "Running=True"])?;
     equal("no restart of the job", seen.restarts("a"), 0)
 }
 
 async fn goes_with_the_time_to_live(world: World) -> Result<()> {
     let _auto = world.kubelet.auto();
-    let job = tfjob("a")
-        .workers(1)
-        .spec("tensorBoard", board())
-        .run_policy("ttlSecondsAfterFinished", 1);
+    let job =
+        tfjob("a").workers(1).spec("tensorBoard", board()).run_policy("ttlSecondsAfterFinished", 1);
     world.submit(job).await?;
     world.wait_until("the job runs", |seen| seen.is("a", "Running")).await?;
     world.kubelet.exit("a-worker-0", 0).await?;

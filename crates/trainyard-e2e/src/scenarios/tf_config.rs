@@ -39,8 +39,8 @@ async fn wait_config(world: &World, pod: &str) -> Result<Option<String>> {
 }
 
 /// `NS` stands for the namespace.
-fn bytes(world: &World, text: &str) -> Option<String> {
-    Some(text.replace("NS", &world.namespace))
+fn bytes(world: &World, text: &str) -> String {
+    text.replace("NS", &world.namespace)
 }
 
 async fn none_for_a_lone_replica(world: World) -> Result<()> {
@@ -62,12 +62,12 @@ async fn worker_and_ps(world: World) -> Result<()> {
         &world,
         r#"{"cluster":{"ps":["a-ps-0.NS.svc:2222"],"worker":["a-worker-0.NS.svc:2222","a-worker-1.NS.svc:2222"]},"task":{"type":"worker","index":1},"environment":"cloud"}"#,
     );
-    equal("worker 1", got, want)?;
+    equal("worker 1", got, Some(want))?;
     let want = bytes(
         &world,
         r#"{"cluster":{"ps":["a-ps-0.NS.svc:2222"],"worker":["a-worker-0.NS.svc:2222","a-worker-1.NS.svc:2222"]},"task":{"type":"ps","index":0},"environment":"cloud"}"#,
     );
-    equal("ps 0", wait_config(&world, "a-ps-0").await?, want)
+    equal("ps 0", wait_config(&world, "a-ps-0").await?, Some(want))
 }
 
 async fn evaluator_only_in_its_own_map(world: World) -> Result<()> {
@@ -77,12 +77,12 @@ async fn evaluator_only_in_its_own_map(world: World) -> Result<()> {
         &world,
         r#"{"cluster":{"ps":["test-tfjob-ps-0.NS.svc:2222"],"worker":["test-tfjob-worker-0.NS.svc:2222"]},"task":{"type":"worker","index":0},"environment":"cloud"}"#,
     );
-    equal("worker", got, want)?;
+    equal("worker", got, Some(want))?;
     let want = bytes(
         &world,
         r#"{"cluster":{"evaluator":["test-tfjob-evaluator-0.NS.svc:2222"],"ps":["test-tfjob-ps-0.NS.svc:2222"],"worker":["test-tfjob-worker-0.NS.svc:2222"]},"task":{"type":"evaluator","index":0},"environment":"cloud"}"#,
     );
-    equal("evaluator", wait_config(&world, "test-tfjob-evaluator-0").await?, want)
+    equal("evaluator", wait_config(&world, "test-tfjob-evaluator-0").await?, Some(want))
 }
 
 async fn chief_master_and_tensorboard(world: World) -> Result<()> {
@@ -96,7 +96,7 @@ async fn chief_master_and_tensorboard(world: World) -> Result<()> {
         &world,
         r#"{"cluster":{"master":["distributed-mnist-master-0.NS.svc:2222"],"ps":["distributed-mnist-ps-0.NS.svc:2222"],"worker":["distributed-mnist-worker-0.NS.svc:2222","distributed-mnist-worker-1.NS.svc:2222"]},"task":{"type":"worker","index":0},"environment":"cloud"}"#,
     );
-    equal("master, ps, workers", got, want)?;
+    equal("master, ps, workers", got, Some(want))?;
     let board = wait_config(&world, "distributed-mnist-tensorboard-0").await?;
     equal("TensorBoard is no member", board, None)?;
     let got = config_of(&world, tfjob("b").chief().workers(1), "b-chief-0").await?;
@@ -104,7 +104,7 @@ async fn chief_master_and_tensorboard(world: World) -> Result<()> {
         &world,
         r#"{"cluster":{"chief":["b-chief-0.NS.svc:2222"],"worker":["b-worker-0.NS.svc:2222"]},"task":{"type":"chief","index":0},"environment":"cloud"}"#,
     );
-    equal("chief", got, want)
+    equal("chief", got, Some(want))
 }
 
 async fn sparse_for_dynamic_workers(world: World) -> Result<()> {
@@ -114,12 +114,12 @@ async fn sparse_for_dynamic_workers(world: World) -> Result<()> {
         &world,
         r#"{"cluster":{"worker":{"1":"j-worker-1.NS.svc:2222"},"ps":["j-ps-0.NS.svc:2222","j-ps-1.NS.svc:2222"]},"task":{"type":"worker","index":1}}"#,
     );
-    equal("worker 1", got, want)?;
+    equal("worker 1", got, Some(want))?;
     let want = bytes(
         &world,
         r#"{"cluster":{"worker":{},"ps":["j-ps-0.NS.svc:2222"]},"task":{"type":"ps","index":0}}"#,
     );
-    equal("ps 0", wait_config(&world, "j-ps-0").await?, want)
+    equal("ps 0", wait_config(&world, "j-ps-0").await?, Some(want))
 }
 
 async fn sparse_without_ps(world: World) -> Result<()> {
@@ -146,7 +146,8 @@ async fn types_with_no_replica(world: World) -> Result<()> {
 
 async fn ours_comes_last(world: World) -> Result<()> {
     let job = tfjob("a").workers(2).container("Worker", |container| {
-        container["env"] = json!([{"name": "TF_CONFIG", "value": "{}"}, {"name": "B", "value": "2"}]);
+        container["env"] =
+            json!([{"name": "TF_CONFIG", "value": "{}"}, {"name": "B", "value": "2"}]);
     });
     let got = config_of(&world, job, "a-worker-0").await?.unwrap_or_default();
     ensure!(got.starts_with("{\"cluster\":{\"worker\""), "the operator's value counts: {got}");
@@ -161,7 +162,7 @@ async fn new_pods_see_the_larger_cluster(world: World) -> Result<()> {
         &world,
         r#"{"cluster":{"worker":["a-worker-0.NS.svc:2222","a-worker-1.NS.svc:2222","a-worker-2.NS.svc:2222"]},"task":{"type":"worker","index":2},"environment":"cloud"}"#,
     );
-    equal("new pod", new, want)?;
+    equal("new pod", new, Some(want))?;
     equal("old pod", wait_config(&world, "a-worker-0").await?, before)
 }
 
@@ -175,7 +176,7 @@ async fn cluster_domain(world: World) -> Result<()> {
         &world,
         r#"{"cluster":{"ps":["test-tfjob-ps-0.NS.svc.tf.training.org:2222"],"worker":["test-tfjob-worker-0.NS.svc.tf.training.org:2222"]},"task":{"type":"worker","index":0},"environment":"cloud"}"#,
     );
-    equal("with a domain", got, want)
+    equal("with a domain", got, Some(want))
 }
 
 async fn evaluator_in_the_cluster(world: World) -> Result<()> {
@@ -187,5 +188,5 @@ async fn evaluator_in_the_cluster(world: World) -> Result<()> {
         &world,
         r#"{"cluster":{"evaluator":["test-tfjob-evaluator-0.NS.svc:2222"],"ps":["test-tfjob-ps-0.NS.svc:2222"],"worker":["test-tfjob-worker-0.NS.svc:2222"]},"task":{"type":"worker","index":0},"environment":"cloud"}"#,
     );
-    equal("as the reference operator wrote it", got, want)
+    equal("as the reference operator wrote it", got, Some(want))
 }

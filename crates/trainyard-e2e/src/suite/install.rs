@@ -14,7 +14,7 @@ use crate::control_plane::ControlPlane;
 
 /// Installs namespace, CRDs, roles and bindings, then starts the garbage collector, which would
 /// otherwise learn of the new kind half a minute late.
-pub(super) async fn install(plane: &mut ControlPlane) -> Result<()> {
+pub(crate) async fn install(plane: &mut ControlPlane) -> Result<()> {
     let kubectl = plane.kubectl();
     let manifests = manifests().await?;
     let applied = kubectl.run_with_input(&["apply", "-f", "-"], &manifests).await?;
@@ -111,7 +111,7 @@ fn rules_of(user: &str, roles: &Value, bindings: &Value) -> Vec<Value> {
         let word = |key: &str| subject[key].as_str().unwrap_or_default().to_owned();
         user == format!("system:serviceaccount:{}:{}", word("namespace"), word("name"))
     };
-    let mut rules = Vec::new();
+    let mut found = Vec::new();
     for binding in items(bindings) {
         let subjects = binding["subjects"].as_array().cloned().unwrap_or_default();
         if !subjects.iter().any(is_user) {
@@ -121,9 +121,9 @@ fn rules_of(user: &str, roles: &Value, bindings: &Value) -> Vec<Value> {
             let same = role["kind"] == binding["roleRef"]["kind"]
                 && role["metadata"]["name"] == binding["roleRef"]["name"];
             if same {
-                rules.extend(role["rules"].as_array().cloned().unwrap_or_default());
+                found.extend(role["rules"].as_array().cloned().unwrap_or_default());
             }
         }
     }
-    rules
+    found
 }

@@ -25,11 +25,6 @@ impl Report {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner) += Counts::one(result.is_ok());
     }
 
-    /// Tells something that is no result.
-    pub(crate) fn note(&self, line: &str) {
-        say(line);
-    }
-
     /// The last line.
     pub(crate) fn finish(&self) -> Counts {
         let counts = *self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,7 +33,8 @@ impl Report {
     }
 }
 
-fn say(line: &str) {
+/// Writes a line for the developer.
+pub(crate) fn say(line: &str) {
     // A closed terminal is no reason to stop.
     let _ = writeln!(io::stdout().lock(), "{line}");
 }

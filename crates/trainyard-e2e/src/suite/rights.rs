@@ -26,8 +26,12 @@ const SOMEBODY: &str = "somebody-with-pods";
 pub(super) async fn check_admission(plane: &ControlPlane) -> Result<()> {
     let rest = Rest::new(plane.client(Identity::Admin)?, "default");
     let job = rest.create(Resource::Jobs, &tfjob("owner").workers(0).json()).await?;
-    grant(&rest, "pods-only", json!([{"apiGroups": [""], "resources": ["pods"],
-        "verbs": ["create"]}]))
+    grant(
+        &rest,
+        "pods-only",
+        json!([{"apiGroups": [""], "resources": ["pods"],
+        "verbs": ["create"]}]),
+    )
     .await?;
     let refused = until(async || match create_owned_pod(&rest, &job).await {
         // The authorizer takes a moment to see the binding.
@@ -35,8 +39,12 @@ pub(super) async fn check_admission(plane: &ControlPlane) -> Result<()> {
         _ => false,
     });
     ensure!(refused.await, "a pod with a blocking owner was not refused for want of the right");
-    grant(&rest, "finalizers", json!([{"apiGroups": ["kubeflow.org"],
-        "resources": ["tfjobs/finalizers"], "verbs": ["update"]}]))
+    grant(
+        &rest,
+        "finalizers",
+        json!([{"apiGroups": ["kubeflow.org"],
+        "resources": ["tfjobs/finalizers"], "verbs": ["update"]}]),
+    )
     .await?;
     let accepted = until(async || create_owned_pod(&rest, &job).await.is_ok());
     ensure!(accepted.await, "a pod with a blocking owner was refused although the right is there");
@@ -93,13 +101,14 @@ type Right = (String, String);
 
 /// Checks the whole log.
 pub(super) async fn check(plane: &ControlPlane) -> Result<()> {
-    let log = tokio::fs::read_to_string(plane.audit_log()).await.context("reading the audit log")?;
-    let used = used(&log, &plane.user(Identity::Operator))?;
+    let log =
+        tokio::fs::read_to_string(plane.audit_log()).await.context("reading the audit log")?;
+    let exercised = used(&log, &plane.user(Identity::Operator))?;
     let rules = install::rules(plane).await?;
     ensure!(!rules.is_empty(), "no role is bound to {}", plane.user(Identity::Operator));
-    let unused: Vec<_> =
-        granted(&rules).into_iter().filter(|right| !used.contains(right)).collect();
-    ensure!(unused.is_empty(), "the role has rights that were never used: {unused:?}");
+    let idle: Vec<_> =
+        granted(&rules).into_iter().filter(|right| !exercised.contains(right)).collect();
+    ensure!(idle.is_empty(), "the role has rights that were never used: {idle:?}");
     Ok(())
 }
 
@@ -108,7 +117,9 @@ fn used(log: &str, user: &str) -> Result<BTreeSet<Right>> {
     let mut used = BTreeSet::new();
     let mut refused = BTreeSet::new();
     for line in log.lines() {
-        let Ok(entry) = serde_json::from_str::<Value>(line) else { continue };
+        let Ok(entry) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
         if entry["user"]["username"] != user {
             continue;
         }
@@ -173,8 +184,8 @@ mod tests {
         ];
         assert_eq!(granted(&rules).len(), 4);
         let log = entry("list", "pods", 200);
-        let used = used(&log, "op").unwrap();
-        let unused: Vec<_> = granted(&rules).into_iter().filter(|r| !used.contains(r)).collect();
+        let seen = used(&log, "op").unwrap();
+        let idle: Vec<_> = granted(&rules).into_iter().filter(|r| !seen.contains(r)).collect();
         assert_eq!(unused.len(), 3);
     }
 }

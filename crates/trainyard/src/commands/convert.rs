@@ -2,6 +2,8 @@
 //!
 //! Owns files, documents and where a problem is; how a job is rewritten is `trainyard-api`'s.
 
+mod remarks;
+
 use std::{
     fs::File,
     io::{self, Read},
@@ -10,6 +12,10 @@ use std::{
 
 use clap::Args;
 use serde_json::Value;
+use trainyard_api::{
+    convert::{ConvertError, convert},
+    names::{API_VERSION, GROUP},
+};
 
 use crate::{
     failure::Failure,
@@ -42,10 +48,7 @@ impl Convert {
         for file in &self.files {
             converted.read(file)?;
         }
-        converted
-            .warnings
-            .iter()
-            .for_each(|warning| output::warn(warning));
+        converted.warnings.iter().for_each(|warning| output::warn(warning));
         if converted.problems.is_empty() {
             output::print(&yaml::to_string(&converted.objects))
         } else {
@@ -73,8 +76,7 @@ impl Converted {
             contents(file).map_err(|error| Failure::other(format!("reading {name}"), &error))?;
         match yaml::parse(&text) {
             Ok(documents) if documents.is_empty() => {
-                self.warnings
-                    .push(format!("{name}: there is nothing in it"));
+                self.warnings.push(format!("{name}: there is nothing in it"));
             }
             Ok(documents) => {
                 for Document { number, value } in documents {
@@ -92,23 +94,42 @@ impl Converted {
         if !is_list(&value) {
             return self.object(place, value);
         }
+        // Here rather than as a whole, so that every problem is found and says which item has it.
         if let Some(Value::Array(items)) = value.get_mut("items") {
             for (at, item) in items.iter_mut().enumerate() {
                 *item = self.object(&format!("{place}, items[{at}]"), item.take());
             }
         }
+        if value["kind"] == "TFJobList" {
+            value["apiVersion"] = API_VERSION.into();
+        }
         value
     }
 
     fn object(&mut self, place: &str, value: Value) -> Value {
-        let _ = place;
-        value
+        match convert(value.clone()) {
+            Ok(converted) => {
+                let remarks = remarks::about(&value, &converted);
+                self.warnings.extend(remarks.map(|remark| format!("{place}: {remark}")));
+                converted
+            }
+            Err(ConvertError::Invalid(violations)) => {
+                self.problems.extend(violations.iter().map(|one| format!("{place}: {one}")));
+                value
+            }
+            Err(error) => {
+                self.problems.push(format!("{place}: {error}"));
+                value
+            }
+        }
     }
 }
 
-/// Whether kubectl would take the object for a list of objects.
+/// Whether kubectl would take the object for a list of objects that may be jobs.
 fn is_list(value: &Value) -> bool {
-    value["kind"] == "List" && value["apiVersion"] == "v1"
+    let group = value["apiVersion"].as_str().and_then(|version| version.split_once('/'));
+    (value["kind"] == "List" && value["apiVersion"] == "v1")
+        || (value["kind"] == "TFJobList" && group.is_some_and(|(group, _)| group == GROUP))
 }
 
 fn contents(file: &Path) -> io::Result<Vec<u8>> {

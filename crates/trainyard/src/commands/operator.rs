@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
-use trainyard_operator::{Operator, serve};
+use trainyard_operator::{Error, Operator, serve};
 
 pub(crate) use flags::{Flags, LEASE};
 pub(crate) use go_syntax::two_dashes;
@@ -54,18 +54,10 @@ async fn operate(flags: &Flags, options: trainyard_operator::Options) -> Result<
     );
     let operator = Operator::new(client, options);
     let mut sockets = JoinSet::new();
-    for listener in listen::all(
-        &flags.metrics_bind_address,
-        &flags.health_probe_bind_address,
-    )
-    .await?
+    for listener in
+        listen::all(&flags.metrics_bind_address, &flags.health_probe_bind_address).await?
     {
-        sockets.spawn(serve::http(
-            listener,
-            operator.metrics(),
-            operator.health(),
-            stop.clone(),
-        ));
+        sockets.spawn(serve::http(listener, operator.metrics(), operator.health(), stop.clone()));
     }
 
     let mut work = std::pin::pin!(operator.run(stop.clone()));
@@ -93,7 +85,10 @@ async fn operate(flags: &Flags, options: trainyard_operator::Options) -> Result<
     // A client that keeps its connection open must not keep us.
     let closed = async { while sockets.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(SOCKET_PATIENCE, closed).await;
-    ended.map_err(|error| Failure::other("the operator ended", &error))?;
+    ended.map_err(|error| match error {
+        Error::Option { .. } => Failure::usage(error),
+        error => Failure::other("the operator ended", &error),
+    })?;
     info!("operator has stopped");
     Ok(())
 }

@@ -100,11 +100,7 @@ fn number(out: &mut String, number: &Number) {
     match text.split_once('e') {
         Some((mantissa, exponent)) => {
             let point = if mantissa.contains('.') { "" } else { ".0" };
-            let sign = if exponent.starts_with(['-', '+']) {
-                ""
-            } else {
-                "+"
-            };
+            let sign = if exponent.starts_with(['-', '+']) { "" } else { "+" };
             let _ = write!(out, "{mantissa}{point}e{sign}{exponent}");
         }
         None => out.push_str(&text),
@@ -128,9 +124,9 @@ fn is_plain(text: &str) -> bool {
         '/' | '_' | '(' | '$' => true,
         // `1Gi` and `100m` are strings to everybody; what holds only characters of numbers,
         // times and dates may not be.
-        '0'..='9' => text
-            .chars()
-            .any(|c| c.is_ascii_alphabetic() && !"abcdefABCDEFxXoOtTzZ".contains(c)),
+        '0'..='9' => {
+            text.chars().any(|c| c.is_ascii_alphabetic() && !"abcdefABCDEFxXoOtTzZ".contains(c))
+        }
         '-' => text[1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '-'),
         '.' => text[1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '/'),
         letter => letter.is_ascii_alphabetic(),
@@ -187,9 +183,7 @@ fn is_printable(c: char) -> bool {
 fn fits_block(text: &str) -> bool {
     text.contains('\n')
         && !text.starts_with(char::is_whitespace)
-        && text
-            .chars()
-            .all(|c| c == '\n' || c == '\t' || is_printable(c))
+        && text.chars().all(|c| c == '\n' || c == '\t' || is_printable(c))
 }
 
 fn block(out: &mut String, text: &str, indent: usize) {

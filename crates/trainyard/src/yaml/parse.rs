@@ -50,9 +50,7 @@ pub(crate) enum Error {
 }
 
 fn position(at: Option<(u64, u64)>) -> String {
-    at.map_or_else(String::new, |(line, column)| {
-        format!(", line {line}, column {column}")
-    })
+    at.map_or_else(String::new, |(line, column)| format!(", line {line}, column {column}"))
 }
 
 /// Reads all documents of a text. Empty documents are left out, as kubectl does.
@@ -61,9 +59,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Vec<Document>, Error> {
         return Err(Error::TooLong { bytes: text.len() });
     }
     if let Err(error) = std::str::from_utf8(text) {
-        return Err(Error::Encoding {
-            byte: error.valid_up_to(),
-        });
+        return Err(Error::Encoding { byte: error.valid_up_to() });
     }
     let mut documents = Vec::new();
     let mut reader = text;
@@ -98,18 +94,13 @@ fn syntax(document: usize, error: &serde_saphyr::Error) -> Error {
     let mut problem = error.render();
     // The library names the place as well; once is enough.
     if let Some((line, column)) = at {
-        for place in [
-            format!(" at line {line}, column {column}"),
-            format!("line {line} column {column}: "),
-        ] {
+        for place in
+            [format!(" at line {line}, column {column}"), format!("line {line} column {column}: ")]
+        {
             problem = problem.replacen(&place, "", 1);
         }
     }
-    Error::Syntax {
-        document,
-        at: at.filter(|(line, _)| *line > 0),
-        problem,
-    }
+    Error::Syntax { document, at: at.filter(|(line, _)| *line > 0), problem }
 }
 
 /// `1e3` and `2.0` are whole numbers to kubectl, which turns YAML into JSON first.
@@ -129,9 +120,7 @@ fn whole_numbers(value: &mut Value) {
 fn whole(number: &Number) -> Option<i64> {
     /// Above this a float no longer tells neighbouring whole numbers apart.
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    let float = number
-        .as_f64()
-        .filter(|float| number.is_f64() && float.fract() == 0.0)?;
+    let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)?;
     // The cast is exact: whole and within the range checked here.
     #[expect(clippy::cast_possible_truncation, reason = "whole and within range")]
     (float.abs() <= EXACT).then_some(float as i64)
@@ -144,11 +133,7 @@ mod tests {
     use super::*;
 
     fn values(text: &str) -> Vec<Value> {
-        parse(text.as_bytes())
-            .unwrap()
-            .into_iter()
-            .map(|document| document.value)
-            .collect()
+        parse(text.as_bytes()).unwrap().into_iter().map(|document| document.value).collect()
     }
 
     fn problem(text: &[u8]) -> String {
@@ -174,11 +159,7 @@ mod tests {
             ("12:30:45", json!("12:30:45")),
             ("127.0.0.1", json!("127.0.0.1")),
         ] {
-            assert_eq!(
-                values(&format!("a: {text}\n"))[..],
-                [json!({ "a": meaning })],
-                "{text}"
-            );
+            assert_eq!(values(&format!("a: {text}\n"))[..], [json!({ "a": meaning })], "{text}");
         }
     }
 
@@ -188,14 +169,8 @@ mod tests {
         assert_eq!(
             documents,
             [
-                Document {
-                    number: 1,
-                    value: json!({"a": 1})
-                },
-                Document {
-                    number: 2,
-                    value: json!({"b": 2})
-                },
+                Document { number: 1, value: json!({"a": 1}) },
+                Document { number: 2, value: json!({"b": 2}) },
             ]
         );
         assert_eq!(parse(b"").unwrap(), []);
@@ -205,10 +180,7 @@ mod tests {
     #[test]
     fn anchors_and_merge_keys_are_written_out() {
         let text = "base: &b {x: 1}\nuse: {<<: *b, y1: 2}\n";
-        assert_eq!(
-            values(text),
-            [json!({"base": {"x": 1}, "use": {"x": 1, "y1": 2}})]
-        );
+        assert_eq!(values(text), [json!({"base": {"x": 1}, "use": {"x": 1, "y1": 2}})]);
     }
 
     #[test]

@@ -40,30 +40,16 @@ metadata:
 fn an_old_job_becomes_v1_and_stays_it() {
     let first = run_with(&["convert", "-"], OLD);
     assert_eq!(first.code, 0, "{}", first.err);
-    assert!(
-        first
-            .out
-            .starts_with("apiVersion: kubeflow.org/v1\nkind: TFJob\n"),
-        "{}",
-        first.out
-    );
+    assert!(first.out.starts_with("apiVersion: kubeflow.org/v1\nkind: TFJob\n"), "{}", first.out);
     assert!(first.out.contains("example-tfjob") && first.out.contains("cleanPodPolicy: None"));
     let second = run_with(&["convert", "-"], &first.out);
-    assert_eq!(
-        (second.code, second.out.as_str()),
-        (0, first.out.as_str()),
-        "{}",
-        second.err
-    );
+    assert_eq!((second.code, second.out.as_str()), (0, first.out.as_str()), "{}", second.err);
 }
 
 #[test]
 fn other_kinds_keep_every_value() {
     let ended = run_with(&["convert", "-"], OTHER);
-    assert_eq!(
-        (ended.code, ended.out.as_str(), ended.err.as_str()),
-        (0, OTHER, "")
-    );
+    assert_eq!((ended.code, ended.out.as_str(), ended.err.as_str()), (0, OTHER, ""));
 }
 
 #[test]
@@ -81,20 +67,10 @@ fn several_files_and_documents_keep_their_order() {
 #[test]
 fn jobs_inside_a_list_are_converted() {
     let item = |text: &str| text.replace('\n', "\n  ").trim_end().to_owned();
-    let list = format!(
-        "apiVersion: v1\nkind: List\nitems:\n- {}\n- {}\n",
-        item(OLD),
-        item(OTHER)
-    );
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n- {}\n- {}\n", item(OLD), item(OTHER));
     let ended = run_with(&["convert", "-"], &list);
     assert_eq!(ended.code, 0, "{}", ended.err);
-    assert!(
-        ended
-            .out
-            .contains("items:\n- apiVersion: kubeflow.org/v1\n"),
-        "{}",
-        ended.out
-    );
+    assert!(ended.out.contains("items:\n- apiVersion: kubeflow.org/v1\n"), "{}", ended.out);
     assert!(ended.out.contains("kind: List\n"));
 }
 
@@ -128,24 +104,14 @@ fn every_problem_is_told_at_once() {
 fn what_is_not_yaml_is_named_with_its_place() {
     let ended = run_with(&["convert", "-"], "a: 1\n---\nb: [1\nc: 2\n");
     assert_eq!((ended.code, ended.out.as_str()), (3, ""));
-    assert!(
-        ended
-            .err
-            .starts_with("error: standard input: document 2, line "),
-        "{}",
-        ended.err
-    );
+    assert!(ended.err.starts_with("error: standard input: document 2, line "), "{}", ended.err);
 }
 
 #[test]
 fn what_cannot_be_read_is_another_failure() {
     let ended = run(&["convert", "no-such-file.yaml"]);
     assert_eq!(ended.code, 1);
-    assert!(
-        ended.err.starts_with("error: reading no-such-file.yaml: "),
-        "{}",
-        ended.err
-    );
+    assert!(ended.err.starts_with("error: reading no-such-file.yaml: "), "{}", ended.err);
     let ended = run(&["convert", "-", "-"]);
     assert_eq!(ended.code, 2, "{}", ended.err);
 }
@@ -154,8 +120,5 @@ fn what_cannot_be_read_is_another_failure() {
 fn an_empty_text_is_worth_a_word() {
     let ended = run(&["convert", "-"]);
     assert_eq!((ended.code, ended.out.as_str()), (0, ""));
-    assert_eq!(
-        ended.err,
-        "warning: standard input: there is nothing in it\n"
-    );
+    assert_eq!(ended.err, "warning: standard input: there is nothing in it\n");
 }

@@ -43,15 +43,9 @@ impl Drop for Running {
 impl Running {
     fn start(kubeconfig: &str, more: &[&str]) -> Self {
         let mut args = vec!["operator", "--kubeconfig", kubeconfig, "--log-format=json"];
-        args.extend([
-            "--metrics-bind-address=127.0.0.1:0",
-            "-health-probe-bind-address=0",
-        ]);
+        args.extend(["--metrics-bind-address=127.0.0.1:0", "-health-probe-bind-address=0"]);
         args.extend(more);
-        let mut child = command(&args)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the operator starts");
+        let mut child = command(&args).stderr(Stdio::piped()).spawn().expect("the operator starts");
         let log = BufReader::new(child.stderr.take().expect("standard error is piped"));
         Self { child, log }
     }
@@ -87,30 +81,19 @@ impl Running {
 
 fn get(address: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).expect("the socket is open");
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-    )
-    .expect("the request goes out");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .expect("the request goes out");
     let mut answer = String::new();
-    stream
-        .read_to_string(&mut answer)
-        .expect("the answer comes");
-    let code = answer
-        .split(' ')
-        .nth(1)
-        .and_then(|code| code.parse().ok())
-        .expect("a status");
+    stream.read_to_string(&mut answer).expect("the answer comes");
+    let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
     (code, answer)
 }
 
 #[test]
 fn it_waits_for_the_api_server_and_ends_in_order() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut operator = Running::start(
-        &kubeconfig(folder.path()),
-        &["-gang-scheduler-name=volcano"],
-    );
+    let mut operator =
+        Running::start(&kubeconfig(folder.path()), &["-gang-scheduler-name=volcano"]);
     operator.line(
         "--gang-scheduler-name has no effect: gang scheduling is not supported yet: \
          pods are scheduled one by one",
@@ -141,36 +124,18 @@ fn what_it_cannot_start_with_is_said() {
     let missing = folder.path().join("missing");
     let ended = run(&["operator", "--kubeconfig", missing.to_str().expect("text")]);
     assert_eq!(ended.code, 1);
-    assert!(
-        ended.err.contains("error: reading the kubeconfig "),
-        "{}",
-        ended.err
-    );
+    assert!(ended.err.contains("error: reading the kubeconfig "), "{}", ended.err);
 
     let kubeconfig = kubeconfig(folder.path());
     let ended = run(&["operator", "--kubeconfig", &kubeconfig, "--master=nowhere"]);
     assert_eq!(ended.code, 2);
-    assert!(
-        ended.err.contains("\nhint: write it like https://"),
-        "{}",
-        ended.err
-    );
+    assert!(ended.err.contains("\nhint: write it like https://"), "{}", ended.err);
 
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("its address").to_string();
     let flag = format!("--metrics-bind-address={address}");
     let ended = run(&["operator", "--kubeconfig", &kubeconfig, &flag]);
     assert_eq!(ended.code, 1);
-    assert!(
-        ended.err.contains("error: listening for metrics: "),
-        "{}",
-        ended.err
-    );
-    assert!(
-        ended
-            .err
-            .contains("hint: --metrics-bind-address says where"),
-        "{}",
-        ended.err
-    );
+    assert!(ended.err.contains("error: listening for metrics: "), "{}", ended.err);
+    assert!(ended.err.contains("hint: --metrics-bind-address says where"), "{}", ended.err);
 }

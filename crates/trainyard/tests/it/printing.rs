@@ -8,13 +8,7 @@ use crate::process::{command, run};
 fn the_definition_is_printed_the_same_each_time() {
     let first = run(&["crd"]);
     assert_eq!((first.code, first.err.as_str()), (0, ""));
-    assert!(
-        first
-            .out
-            .starts_with("apiVersion: apiextensions.k8s.io/v1\n"),
-        "{:.200}",
-        first.out
-    );
+    assert!(first.out.starts_with("apiVersion: apiextensions.k8s.io/v1\n"), "{:.200}", first.out);
     assert!(first.out.contains("\n  name: tfjobs.kubeflow.org\n"));
     assert_eq!(first.out, run(&["crd"]).out);
 }
@@ -26,28 +20,16 @@ fn the_definition_is_part_of_the_manifests_unless_not_wanted() {
     assert_eq!((with.code, with.err.as_str()), (0, ""));
     assert!(with.out.contains(&crd));
     assert!(with.out.contains("\n        image: registry/ty:9\n"));
-    assert!(
-        with.out
-            .starts_with("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: ops\n---\n")
-    );
-    let without = run(&[
-        "manifests",
-        "--namespace",
-        "ops",
-        "--image=registry/ty:9",
-        "--crds=false",
-    ]);
+    assert!(with.out.starts_with("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: ops\n---\n"));
+    let without =
+        run(&["manifests", "--namespace", "ops", "--image=registry/ty:9", "--crds=false"]);
     assert_eq!(with.out.replace(&format!("{crd}---\n"), ""), without.out);
 }
 
 #[test]
 fn the_default_image_has_our_version() {
     let out = run(&["manifests"]).out;
-    assert!(out.contains(concat!(
-        "image: trainyard:",
-        env!("CARGO_PKG_VERSION"),
-        "\n"
-    )));
+    assert!(out.contains(concat!("image: trainyard:", env!("CARGO_PKG_VERSION"), "\n")));
     assert!(out.contains("\n  name: kubeflow\n"));
 }
 
@@ -69,16 +51,10 @@ fn a_full_disk_is_one() {
     let Ok(full) = std::fs::File::create("/dev/full") else {
         return;
     };
-    let ended = command(&["crd"])
-        .stdout(full)
-        .output()
-        .expect("the command ends");
+    let ended = command(&["crd"]).stdout(full).output().expect("the command ends");
     assert_eq!(ended.status.code(), Some(1));
     let err = String::from_utf8_lossy(&ended.stderr);
-    assert!(
-        err.starts_with("error: writing to standard output: "),
-        "{err}"
-    );
+    assert!(err.starts_with("error: writing to standard output: "), "{err}");
 }
 
 #[test]
@@ -87,10 +63,7 @@ fn what_is_not_understood_is_a_usage_error() {
         (&[][..], "Usage: trainyard"),
         (&["crds"], "'crd'"),
         (&["convert"], "<FILE>"),
-        (
-            &["manifests", "--namespace=Not_A_Name"],
-            "lower-case letters",
-        ),
+        (&["manifests", "--namespace=Not_A_Name"], "lower-case letters"),
         (&["manifests", "--image="], "image"),
         (&["operator", "-leader-elekt"], "'--leader-elect'"),
     ] {
@@ -105,17 +78,10 @@ fn what_is_not_understood_is_a_usage_error() {
 fn help_and_version_are_answers() {
     let ended = run(&["--version"]);
     assert_eq!(ended.code, 0);
-    assert_eq!(
-        ended.out,
-        concat!("trainyard ", env!("CARGO_PKG_VERSION"), "\n")
-    );
+    assert_eq!(ended.out, concat!("trainyard ", env!("CARGO_PKG_VERSION"), "\n"));
     for command in ["crd", "manifests", "convert", "operator"] {
         let ended = run(&[command, "--help"]);
         assert_eq!(ended.code, 0, "{command}");
-        assert!(
-            ended.out.contains(&format!("Usage: trainyard {command}")),
-            "{}",
-            ended.out
-        );
+        assert!(ended.out.contains(&format!("Usage: trainyard {command}")), "{}", ended.out);
     }
 }

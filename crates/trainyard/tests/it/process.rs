@@ -9,12 +9,7 @@ use std::{
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
     command.args(args).stdin(Stdio::null());
-    for variable in [
-        "KUBECONFIG",
-        "KUBEFLOW_NAMESPACE",
-        "MY_POD_NAMESPACE",
-        "RUST_LOG",
-    ] {
+    for variable in ["KUBECONFIG", "KUBEFLOW_NAMESPACE", "MY_POD_NAMESPACE", "RUST_LOG"] {
         command.env_remove(variable);
     }
     command

@@ -6,35 +6,26 @@ use trainyard_api::TfJobSpec;
 use super::*;
 
 fn meta() -> Meta {
-    Meta {
-        name: "mnist".into(),
-        namespace: "kubeflow".into(),
-        uid: "u1".into(),
-        ..Meta::default()
-    }
+    Meta { name: "mnist".into(), namespace: "kubeflow".into(), uid: "u1".into(), ..Meta::default() }
 }
 
 fn build(spec: Value, kind: ReplicaType, index: u32) -> (Value, Value) {
     let (meta, config) = (meta(), Config::default());
     let spec = TfJobSpec::parse(spec).unwrap();
-    let builder = Builder {
-        meta: &meta,
-        spec: &spec,
-        config: &config,
-    };
+    let builder = Builder { meta: &meta, spec: &spec, config: &config };
     let id = ReplicaId { kind, index };
     let pod = builder.pod(id, &JobStatus::default()).unwrap();
     (pod.body, builder.service(id).unwrap().body)
 }
 
-fn one(template: Value) -> (Value, Value) {
+fn one(template: &Value) -> (Value, Value) {
     let spec = json!({"tfReplicaSpecs": {"Worker": {"replicas": 2, "template": template}}});
     build(spec, ReplicaType::Worker, 1)
 }
 
 #[test]
 fn a_pod_is_its_template_and_what_the_contract_adds() {
-    let (pod, _) = one(json!({
+    let (pod, _) = one(&json!({
         "metadata": {"labels": {"team": "vision", "training.kubeflow.org/job-name": "fake"},
             "annotations": {"a": "b"}, "creationTimestamp": null},
         "spec": {
@@ -66,14 +57,8 @@ fn a_pod_is_its_template_and_what_the_contract_adds() {
     assert_eq!(spec["restartPolicy"], "Never");
     let container = &spec["containers"][0];
     assert_eq!(container["unknownToUs"], json!({"x": 1}));
-    assert_eq!(
-        container["terminationMessagePolicy"],
-        "FallbackToLogsOnError"
-    );
-    assert_eq!(
-        container["ports"],
-        json!([{"name": "tfjob-port", "containerPort": 2222}])
-    );
+    assert_eq!(container["terminationMessagePolicy"], "FallbackToLogsOnError");
+    assert_eq!(container["ports"], json!([{"name": "tfjob-port", "containerPort": 2222}]));
     assert_eq!(container["env"][0]["name"], "A");
     assert_eq!(container["env"][1]["name"], "TF_CONFIG");
     assert_ne!(container["env"][1]["value"], "mine");
@@ -82,7 +67,7 @@ fn a_pod_is_its_template_and_what_the_contract_adds() {
 
 #[test]
 fn other_containers_get_no_cluster() {
-    let (pod, _) = one(json!({"spec": {
+    let (pod, _) = one(&json!({"spec": {
         "initContainers": [{"name": "fetch", "image": "i"}],
         "containers": [
             {"name": "sidecar", "image": "i", "terminationMessagePolicy": "File"},
@@ -114,10 +99,7 @@ fn restart_policies_of_pods() {
         );
         let mut whole = spec;
         whole["runPolicy"] = json!({"restartScope": "Job"});
-        assert_eq!(
-            build(whole, ReplicaType::Worker, 0).0["spec"]["restartPolicy"],
-            "Never"
-        );
+        assert_eq!(build(whole, ReplicaType::Worker, 0).0["spec"]["restartPolicy"], "Never");
     }
 }
 
@@ -139,7 +121,7 @@ fn the_master_role() {
 #[test]
 fn a_service_is_headless_and_finds_pods_that_are_not_ready() {
     let (_, service) =
-        one(json!({"spec": {"containers": [{"name": "tensorflow", "image": "tf"}]}}));
+        one(&json!({"spec": {"containers": [{"name": "tensorflow", "image": "tf"}]}}));
     assert_eq!(
         service["spec"],
         json!({
@@ -161,7 +143,7 @@ fn a_service_is_headless_and_finds_pods_that_are_not_ready() {
 fn ports_of_a_service_are_valid_together() {
     let ports = |ports: Value| {
         let container = json!({"name": "tensorflow", "image": "tf", "ports": ports});
-        one(json!({"spec": {"containers": [container]}})).1["spec"]["ports"].clone()
+        one(&json!({"spec": {"containers": [container]}})).1["spec"]["ports"].clone()
     };
     assert_eq!(
         ports(json!([{"name": "http", "containerPort": 80}, {"containerPort": 81}])),
@@ -192,6 +174,6 @@ fn no_template_makes_it_panic() {
         json!({"metadata": {"labels": 3}, "spec": {"containers": [{"name": "tensorflow"}],
             "initContainers": {}}}),
     ] {
-        let _ = one(template);
+        let _ = one(&template);
     }
 }

@@ -31,26 +31,17 @@ fn a_failure_is_told_in_detail() {
     );
     let failure = status.failure.unwrap();
     assert_eq!(failure.kind, FailureKind::ReplicaFailed);
-    assert_eq!(
-        (failure.pod.as_str(), failure.exit_code),
-        ("j-worker-1", Some(137))
-    );
+    assert_eq!((failure.pod.as_str(), failure.exit_code), ("j-worker-1", Some(137)));
     assert_eq!(failure.signal, "SIGKILL");
     assert!(status.completion_time.is_some());
-    assert_eq!(
-        status.replica_statuses[&trainyard_api::ReplicaType::Worker].failed,
-        1
-    );
+    assert_eq!(status.replica_statuses[&trainyard_api::ReplicaType::Worker].failed, 1);
 }
 
 #[test]
 fn any_type_that_fails_for_good_fails_the_job() {
-    for (kind, replica) in [
-        ("Chief", "chief-0"),
-        ("PS", "ps-0"),
-        ("Evaluator", "evaluator-0"),
-        ("Worker", "worker-0"),
-    ] {
+    for (kind, replica) in
+        [("Chief", "chief-0"), ("PS", "ps-0"), ("Evaluator", "evaluator-0"), ("Worker", "worker-0")]
+    {
         let others: &[(&str, u32, &str)] = if kind == "Worker" {
             &[("Worker", 1, "Never")]
         } else {
@@ -66,11 +57,7 @@ fn a_permanent_exit_code_has_its_own_warning() {
     let w = run_then_exit(&[("Worker", 1, "ExitCode")], &[("worker-0", 2)]);
     assert!(w.events.iter().any(|e| e.reason == "TFJobFailed"
         && e.message == "job \"j\" is failing because \"Worker\" replica(s) failed."));
-    assert!(
-        w.events
-            .iter()
-            .any(|e| e.message == "Pod: ns.j-worker-0 exited with code 2")
-    );
+    assert!(w.events.iter().any(|e| e.message == "Pod: ns.j-worker-0 exited with code 2"));
     let ends = w.events.iter().filter(|e| e.terminal).count();
     assert_eq!(ends, 1);
 }
@@ -101,10 +88,7 @@ fn what_is_deleted_at_the_end() {
         w.finish_deletions();
         w.settle();
         assert_eq!(w.live_replicas(), left, "{policy}");
-        assert!(
-            w.services.is_empty(),
-            "services go whatever the policy: {policy}"
-        );
+        assert!(w.services.is_empty(), "services go whatever the policy: {policy}");
     }
 }
 

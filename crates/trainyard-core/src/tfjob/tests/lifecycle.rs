@@ -26,19 +26,12 @@ fn the_normal_path() {
     w.exit("worker-0", 0);
     w.settle();
     assert_eq!(w.conditions(), ["Created T", "Running F", "Succeeded T"]);
-    assert_eq!(
-        w.typed().conditions[2].message,
-        "TFJob ns/j successfully completed."
-    );
+    assert_eq!(w.typed().conditions[2].message, "TFJob ns/j successfully completed.");
     assert_eq!(w.status_writes, 3, "created, running, succeeded");
     assert_eq!(w.marks, [Mark::Created, Mark::Running, Mark::Succeeded]);
     w.finish_deletions();
     w.settle();
-    assert_eq!(
-        w.pod_names(),
-        ["j-worker-0"],
-        "what ran is stopped, what ended is kept"
-    );
+    assert_eq!(w.pod_names(), ["j-worker-0"], "what ran is stopped, what ended is kept");
     assert_eq!(w.services.len(), 0);
     let counts = &w.status["replicaStatuses"];
     assert_eq!(counts["Worker"]["succeeded"], 1);
@@ -63,10 +56,7 @@ fn services_come_before_pods_and_evidence_before_both() {
             stage.writes.iter().map(kind).collect()
         })
         .collect();
-    assert_eq!(
-        kinds,
-        [vec!["status", "service", "service"], vec!["pod", "pod"]]
-    );
+    assert_eq!(kinds, [vec!["status", "service", "service"], vec!["pod", "pod"]]);
 }
 
 #[test]
@@ -93,80 +83,29 @@ fn a_finished_job_rests() {
     assert!(w.plan().is_idle(), "nothing is created for an ended job");
 }
 
+/// Replicas, who has ended well, and whether the job has succeeded then.
+type Decision<'a> = (&'a [(&'a str, u32)], &'a str, &'a [&'a str], bool);
+
 #[test]
 fn who_decides_success() {
-    let cases: [(&[(&str, u32, &str)], Value, &[&str], bool); 12] = [
-        (
-            &[("Chief", 1, "Never"), ("Worker", 2, "Never")],
-            json!(""),
-            &["chief-0"],
-            true,
-        ),
-        (
-            &[("Chief", 1, "Never"), ("Worker", 2, "Never")],
-            json!(""),
-            &["worker-0", "worker-1"],
-            false,
-        ),
-        (
-            &[("Master", 1, "Never"), ("Worker", 1, "Never")],
-            json!(""),
-            &["master-0"],
-            true,
-        ),
-        (
-            &[("Chief", 1, "Never"), ("Worker", 2, "Never")],
-            json!("AllWorkers"),
-            &["chief-0"],
-            true,
-        ),
-        (
-            &[("Worker", 2, "Never"), ("PS", 1, "Never")],
-            json!(""),
-            &["worker-0"],
-            true,
-        ),
-        (
-            &[("Worker", 2, "Never"), ("PS", 1, "Never")],
-            json!(""),
-            &["worker-1"],
-            false,
-        ),
-        (
-            &[("Worker", 2, "Never")],
-            json!("AllWorkers"),
-            &["worker-0"],
-            false,
-        ),
-        (
-            &[("Worker", 2, "Never")],
-            json!("AllWorkers"),
-            &["worker-0", "worker-1"],
-            true,
-        ),
-        (
-            &[("Worker", 1, "Never"), ("PS", 1, "Never")],
-            json!(""),
-            &["ps-0"],
-            false,
-        ),
-        (
-            &[("Worker", 1, "Never"), ("Evaluator", 1, "Never")],
-            json!(""),
-            &["evaluator-0"],
-            false,
-        ),
-        (
-            &[("Chief", 0, "Never"), ("Worker", 1, "Never")],
-            json!(""),
-            &["worker-0"],
-            true,
-        ),
-        (&[("PS", 2, "Never")], json!(""), &["ps-0", "ps-1"], true),
+    let cases: [Decision<'_>; 12] = [
+        (&[("Chief", 1), ("Worker", 2)], "", &["chief-0"], true),
+        (&[("Chief", 1), ("Worker", 2)], "", &["worker-0", "worker-1"], false),
+        (&[("Master", 1), ("Worker", 1)], "", &["master-0"], true),
+        (&[("Chief", 1), ("Worker", 2)], "AllWorkers", &["chief-0"], true),
+        (&[("Worker", 2), ("PS", 1)], "", &["worker-0"], true),
+        (&[("Worker", 2), ("PS", 1)], "", &["worker-1"], false),
+        (&[("Worker", 2)], "AllWorkers", &["worker-0"], false),
+        (&[("Worker", 2)], "AllWorkers", &["worker-0", "worker-1"], true),
+        (&[("Worker", 1), ("PS", 1)], "", &["ps-0"], false),
+        (&[("Worker", 1), ("Evaluator", 1)], "", &["evaluator-0"], false),
+        (&[("Chief", 0), ("Worker", 1)], "", &["worker-0"], true),
+        (&[("PS", 2)], "", &["ps-0", "ps-1"], true),
     ];
     for (replicas, policy, done, expected) in cases {
-        let mut w = World::with(replicas);
-        w.spec["successPolicy"] = policy.clone();
+        let never: Vec<_> = replicas.iter().map(|(kind, n)| (*kind, *n, "Never")).collect();
+        let mut w = World::with(&never);
+        w.spec["successPolicy"] = policy.into();
         w.settle();
         w.start_all();
         w.settle();
@@ -204,11 +143,8 @@ fn a_job_without_any_replica_waits() {
 fn events_as_users_know_them() {
     let mut w = World::with(&[("Worker", 1, "Never")]);
     w.settle();
-    let told: Vec<(String, String)> = w
-        .events
-        .iter()
-        .map(|e| (e.reason.to_string(), e.message.clone()))
-        .collect();
+    let told: Vec<(String, String)> =
+        w.events.iter().map(|e| (e.reason.to_string(), e.message.clone())).collect();
     let expected = [
         ("SuccessfulCreateService", "Created service: j-worker-0"),
         ("SuccessfulCreatePod", "Created pod: j-worker-0"),
@@ -278,14 +214,8 @@ fn a_job_of_somebody_else_or_on_its_way_out_is_left_alone() {
 fn what_cannot_be_run_fails_and_says_why() {
     let cases = [
         (json!({}), "spec.tfReplicaSpecs"),
-        (
-            json!({"tfReplicaSpecs": {"Worker": {"replicas": -1, "template": template()}}}),
-            "-1",
-        ),
-        (
-            json!({"tfReplicaSpecs": {"Gardener": {"template": template()}}}),
-            "Gardener",
-        ),
+        (json!({"tfReplicaSpecs": {"Worker": {"replicas": -1, "template": template()}}}), "-1"),
+        (json!({"tfReplicaSpecs": {"Gardener": {"template": template()}}}), "Gardener"),
         (
             json!({"tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": []}}}}}),
             "tensorflow",

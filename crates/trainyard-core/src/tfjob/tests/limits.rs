@@ -25,11 +25,7 @@ fn the_deadline_fires_on_time_and_stops_everything() {
     );
     w.finish_deletions();
     w.settle();
-    assert_eq!(
-        w.live_replicas(),
-        ["worker-1"],
-        "what has ended keeps its logs"
-    );
+    assert_eq!(w.live_replicas(), ["worker-1"], "what has ended keeps its logs");
     assert!(w.typed().completion_time.is_some());
 }
 
@@ -84,10 +80,7 @@ fn the_time_to_live() {
         w.exit("worker-0", 0);
         let plan = w.settle();
         if ttl > 0 {
-            assert_eq!(
-                plan.requeue_at.unwrap().duration_since(w.now).as_secs(),
-                ttl
-            );
+            assert_eq!(plan.requeue_at.unwrap().duration_since(w.now).as_secs(), ttl);
             w.pass_ms(ttl * 1000);
             w.settle();
         }

@@ -49,11 +49,7 @@ fn by_policy_and_exit_code() {
             &["Created T", "Running F", "Failed T"]
         };
         assert_eq!(w.conditions(), expected, "{policy} {code}");
-        assert_eq!(
-            w.creates.len(),
-            if restarted { 2 } else { 1 },
-            "{policy} {code}"
-        );
+        assert_eq!(w.creates.len(), if restarted { 2 } else { 1 }, "{policy} {code}");
     }
 }
 
@@ -63,10 +59,7 @@ fn the_trace_of_a_restart() {
     w.exit("worker-1", 143);
     let plan = w.plan();
     let first = &plan.stages[0];
-    assert!(
-        matches!(first.writes[0], crate::plan::Write::PatchStatus { .. }),
-        "evidence first"
-    );
+    assert!(matches!(first.writes[0], crate::plan::Write::PatchStatus { .. }), "evidence first");
     w.settle();
     assert_eq!(w.conditions(), ["Created T", "Restarting T"]);
     assert_eq!(w.typed().restarts, 1);
@@ -80,10 +73,7 @@ fn the_trace_of_a_restart() {
     w.start("worker-1");
     w.settle();
     assert_eq!(w.conditions(), ["Created T", "Running T"]);
-    assert_eq!(
-        w.marks,
-        [Mark::Created, Mark::Running, Mark::Restarted, Mark::Running]
-    );
+    assert_eq!(w.marks, [Mark::Created, Mark::Running, Mark::Restarted, Mark::Running]);
 }
 
 #[test]
@@ -103,9 +93,7 @@ fn new_pods_come_back_later_and_later() {
     for _ in 0..8 {
         w.exit("worker-0", 137);
         let plan = w.settle();
-        let pause = plan
-            .requeue_at
-            .map_or(0, |at| at.duration_since(w.now).as_secs());
+        let pause = plan.requeue_at.map_or(0, |at| at.duration_since(w.now).as_secs());
         pauses.push(pause);
         if pause > 0 {
             assert!(!w.has("worker-0"));
@@ -157,23 +145,13 @@ fn backoff_limit_zero_allows_no_restart() {
 
 #[test]
 fn restarts_in_place_reach_the_limit() {
-    let cases = [
-        (3, 2, false),
-        (3, 3, true),
-        (0, 1, true),
-        (1, 1, true),
-        (3, 7, true),
-    ];
+    let cases = [(3, 2, false), (3, 3, true), (0, 1, true), (1, 1, true), (3, 7, true)];
     for (limit, restarts, failed) in cases {
         let mut w =
             started(World::with(&[("Worker", 2, "OnFailure")]).policy("backoffLimit", limit));
         w.restart_in_place("worker-0", restarts);
         w.settle();
-        assert_eq!(
-            w.conditions().contains(&"Failed T".to_owned()),
-            failed,
-            "{limit} {restarts}"
-        );
+        assert_eq!(w.conditions().contains(&"Failed T".to_owned()), failed, "{limit} {restarts}");
     }
 }
 
@@ -206,11 +184,7 @@ fn disruptions_are_restarted_and_not_counted() {
     let mut w = running(&[("Worker", 1, "Never")]);
     w.evict("worker-0");
     w.settle();
-    assert_eq!(
-        w.conditions().last().unwrap(),
-        "Failed T",
-        "Never allows no restart"
-    );
+    assert_eq!(w.conditions().last().unwrap(), "Failed T", "Never allows no restart");
 }
 
 #[test]
@@ -223,11 +197,7 @@ fn a_pod_that_somebody_deletes_comes_back_and_the_job_goes_on() {
         w.pass_ms(2_000);
         w.exit("worker-1", 143);
         w.settle();
-        assert_eq!(
-            w.conditions(),
-            ["Created T", "Running T"],
-            "{policy}: not judged"
-        );
+        assert_eq!(w.conditions(), ["Created T", "Running T"], "{policy}: not judged");
         w.finish_deletions();
         w.settle();
         assert!(w.has("worker-1"), "{policy}");
@@ -241,11 +211,7 @@ fn a_pod_on_a_lost_node_is_let_go() {
     w.delete_pod("worker-0");
     w.settle_counts();
     let at = w.plan().requeue_at.unwrap();
-    assert_eq!(
-        at.duration_since(w.now).as_secs(),
-        329,
-        "grace and five minutes"
-    );
+    assert_eq!(at.duration_since(w.now).as_secs(), 329, "grace and five minutes");
     w.pass_ms(328_000);
     w.settle();
     assert_eq!(w.creates.len(), 1);
@@ -266,23 +232,12 @@ fn the_whole_job_restarts_with_one_replica() {
     w.exit("worker-1", 1);
     w.settle();
     assert_eq!(w.conditions(), ["Created T", "Restarting T"]);
-    assert_eq!(
-        w.pod_names(),
-        ["j-ps-0"],
-        "the new attempt waits for the last old pod"
-    );
+    assert_eq!(w.pod_names(), ["j-ps-0"], "the new attempt waits for the last old pod");
     w.finish_deletions();
     w.settle();
     assert_eq!(w.pod_names(), ["j-ps-0", "j-worker-0", "j-worker-1"]);
-    assert_eq!(
-        w.typed().restarts,
-        1,
-        "peers that fell with the first do not count"
-    );
-    assert_eq!(
-        w.pod("ps-0")["metadata"]["labels"]["trainyard.dev/attempt"],
-        "1"
-    );
+    assert_eq!(w.typed().restarts, 1, "peers that fell with the first do not count");
+    assert_eq!(w.pod("ps-0")["metadata"]["labels"]["trainyard.dev/attempt"], "1");
     w.start_all();
     w.settle();
     assert_eq!(w.conditions(), ["Created T", "Running T"]);

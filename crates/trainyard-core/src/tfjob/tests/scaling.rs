@@ -22,10 +22,7 @@ fn up() {
     let mut w = running(&[("Worker", 1, "Never"), ("PS", 1, "Never")]);
     scale(&mut w, "Worker", 3);
     w.settle_counts();
-    assert_eq!(
-        w.live_replicas(),
-        ["ps-0", "worker-0", "worker-1", "worker-2"]
-    );
+    assert_eq!(w.live_replicas(), ["ps-0", "worker-0", "worker-1", "worker-2"]);
     assert_eq!(w.services.len(), 4);
     assert_eq!(w.typed().observed_generation, Some(2));
     let text = w.pod("worker-2")["spec"]["containers"][0]["env"][0]["value"].clone();
@@ -68,10 +65,7 @@ fn to_nothing_and_back() {
 #[test]
 fn a_type_that_is_no_longer_asked_for_goes() {
     let mut w = running(&[("Worker", 1, "Never"), ("PS", 1, "Never")]);
-    w.spec["tfReplicaSpecs"]
-        .as_object_mut()
-        .unwrap()
-        .remove("PS");
+    w.spec["tfReplicaSpecs"].as_object_mut().unwrap().remove("PS");
     w.settle();
     w.finish_deletions();
     w.settle_counts();
@@ -92,10 +86,7 @@ fn down_below_what_has_succeeded_still_ends() {
     w.exit("worker-1", 0);
     w.exit("worker-2", 0);
     w.settle_counts();
-    assert_eq!(
-        w.status["replicaStatuses"]["Worker"]["completedIndexes"],
-        "1-2"
-    );
+    assert_eq!(w.status["replicaStatuses"]["Worker"]["completedIndexes"], "1-2");
     scale(&mut w, "Worker", 1);
     w.settle();
     w.exit("worker-0", 0);

@@ -37,11 +37,7 @@ fn suspended_while_running_and_resumed() {
     w.finish_deletions();
     w.pass_ms(500_000);
     w.settle();
-    assert_eq!(
-        w.conditions().last().unwrap(),
-        "Suspended T",
-        "the clock stands still"
-    );
+    assert_eq!(w.conditions().last().unwrap(), "Suspended T", "the clock stands still");
     w = w.policy("suspend", false);
     w.settle();
     w.start_all();
@@ -49,11 +45,7 @@ fn suspended_while_running_and_resumed() {
     assert_eq!(w.conditions(), ["Created T", "Suspended F", "Running T"]);
     w.pass_ms(100_000);
     w.settle();
-    assert_eq!(
-        w.conditions().last().unwrap(),
-        "Failed T",
-        "and starts anew"
-    );
+    assert_eq!(w.conditions().last().unwrap(), "Failed T", "and starts anew");
 }
 
 #[test]

@@ -5,11 +5,7 @@ use serde_json::json;
 use crate::tfjob::world::World;
 
 fn world() -> World {
-    let mut w = World::with(&[
-        ("Master", 1, "Never"),
-        ("Worker", 2, "Never"),
-        ("PS", 1, "Never"),
-    ]);
+    let mut w = World::with(&[("Master", 1, "Never"), ("Worker", 2, "Never"), ("PS", 1, "Never")]);
     w.spec["tensorBoard"] = json!({"logDir": "/logs"});
     let template = &mut w.spec["tfReplicaSpecs"]["Master"]["template"]["spec"];
     template["volumes"] = json!([{"name": "logs", "persistentVolumeClaim": {"claimName": "c"}}]);
@@ -21,17 +17,10 @@ fn world() -> World {
 fn one_pod_and_one_service_more() {
     let mut w = world();
     w.settle();
-    assert_eq!(
-        w.pods.len(),
-        5,
-        "one master, two workers, one ps, one TensorBoard"
-    );
+    assert_eq!(w.pods.len(), 5, "one master, two workers, one ps, one TensorBoard");
     let pod = w.pod("tensorboard-0").clone();
     let container = &pod["spec"]["containers"][0];
-    assert_eq!(
-        container["image"], "tf",
-        "the image of the deciding replica"
-    );
+    assert_eq!(container["image"], "tf", "the image of the deciding replica");
     assert_eq!(
         container["command"],
         json!(["tensorboard", "--logdir", "/logs", "--host", "0.0.0.0"])
@@ -65,9 +54,7 @@ fn it_does_not_count() {
 
 #[test]
 fn it_outlives_the_training() {
-    let mut w = world()
-        .policy("cleanPodPolicy", "All")
-        .policy("ttlSecondsAfterFinished", 60);
+    let mut w = world().policy("cleanPodPolicy", "All").policy("ttlSecondsAfterFinished", 60);
     w.settle();
     w.start_all();
     w.settle();

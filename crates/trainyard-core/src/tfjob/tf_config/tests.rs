@@ -13,10 +13,7 @@ fn spec(replicas: &[(&str, u32)], dynamic: bool) -> TfJobSpec {
     let replicas: serde_json::Map<String, Value> = replicas
         .iter()
         .map(|(kind, count)| {
-            (
-                (*kind).to_owned(),
-                json!({"replicas": count, "template": template()}),
-            )
+            ((*kind).to_owned(), json!({"replicas": count, "template": template()}))
         })
         .collect();
     TfJobSpec::parse(json!({"tfReplicaSpecs": replicas, "enableDynamicWorker": dynamic})).unwrap()
@@ -30,14 +27,9 @@ fn text(
     kind: ReplicaType,
     index: u32,
 ) -> String {
-    Cluster {
-        job,
-        namespace: ns,
-        spec,
-        config,
-    }
-    .tf_config(ReplicaId { kind, index })
-    .unwrap_or_else(|| "none".to_owned())
+    Cluster { job, namespace: ns, spec, config }
+        .tf_config(ReplicaId { kind, index })
+        .unwrap_or_else(|| "none".to_owned())
 }
 
 #[test]
@@ -49,23 +41,14 @@ fn one_replica_gets_none() {
         ("PS", ReplicaType::Ps),
         ("MASTER", ReplicaType::Master),
     ] {
-        assert_eq!(
-            text("j", "ns", &spec(&[(key, 1)], false), &config, kind, 0),
-            "none"
-        );
-        assert_eq!(
-            text("j", "ns", &spec(&[(key, 1)], true), &config, kind, 0),
-            "none"
-        );
+        assert_eq!(text("j", "ns", &spec(&[(key, 1)], false), &config, kind, 0), "none");
+        assert_eq!(text("j", "ns", &spec(&[(key, 1)], true), &config, kind, 0), "none");
     }
 }
 
 #[test]
 fn dense_with_cluster_domain() {
-    let config = Config {
-        cluster_domain: Some("tf.training.org".into()),
-        ..Config::default()
-    };
+    let config = Config { cluster_domain: Some("tf.training.org".into()), ..Config::default() };
     let spec = spec(&[("Worker", 1), ("PS", 1)], false);
     assert_eq!(
         text("test-tfjob", "ns2", &spec, &config, ReplicaType::Worker, 0),
@@ -86,25 +69,11 @@ fn dense_names_every_replica_of_the_cluster() {
 fn the_evaluator_is_no_member_of_the_cluster() {
     let spec = spec(&[("Worker", 1), ("PS", 1), ("Evaluator", 1)], false);
     assert_eq!(
-        text(
-            "test-tfjob",
-            "ns3",
-            &spec,
-            &Config::default(),
-            ReplicaType::Worker,
-            0
-        ),
+        text("test-tfjob", "ns3", &spec, &Config::default(), ReplicaType::Worker, 0),
         r#"{"cluster":{"ps":["test-tfjob-ps-0.ns3.svc:2222"],"worker":["test-tfjob-worker-0.ns3.svc:2222"]},"task":{"type":"worker","index":0},"environment":"cloud"}"#
     );
     assert_eq!(
-        text(
-            "test-tfjob",
-            "ns3",
-            &spec,
-            &Config::default(),
-            ReplicaType::Evaluator,
-            0
-        ),
+        text("test-tfjob", "ns3", &spec, &Config::default(), ReplicaType::Evaluator, 0),
         r#"{"cluster":{"evaluator":["test-tfjob-evaluator-0.ns3.svc:2222"],"ps":["test-tfjob-ps-0.ns3.svc:2222"],"worker":["test-tfjob-worker-0.ns3.svc:2222"]},"task":{"type":"evaluator","index":0},"environment":"cloud"}"#
     );
 }
@@ -112,10 +81,7 @@ fn the_evaluator_is_no_member_of_the_cluster() {
 #[test]
 fn the_old_bytes_with_the_evaluator_come_back_by_flag() {
     let spec = spec(&[("Worker", 1), ("PS", 1), ("Evaluator", 1)], false);
-    let config = Config {
-        evaluator_in_cluster: true,
-        ..Config::default()
-    };
+    let config = Config { evaluator_in_cluster: true, ..Config::default() };
     assert_eq!(
         text("test-tfjob", "ns3", &spec, &config, ReplicaType::Worker, 0),
         r#"{"cluster":{"evaluator":["test-tfjob-evaluator-0.ns3.svc:2222"],"ps":["test-tfjob-ps-0.ns3.svc:2222"],"worker":["test-tfjob-worker-0.ns3.svc:2222"]},"task":{"type":"worker","index":0},"environment":"cloud"}"#
@@ -163,16 +129,8 @@ fn the_port_is_the_named_one_of_the_training_container() {
             {"name": "tensorflow", "ports": ports},
         ]}})
     };
-    assert_eq!(
-        training_port(&ports(
-            json!([{"name": "tfjob-port", "containerPort": 3333}])
-        )),
-        3333
-    );
-    assert_eq!(
-        training_port(&ports(json!([{"name": "http", "containerPort": 80}]))),
-        2222
-    );
+    assert_eq!(training_port(&ports(json!([{"name": "tfjob-port", "containerPort": 3333}]))), 3333);
+    assert_eq!(training_port(&ports(json!([{"name": "http", "containerPort": 80}]))), 2222);
     assert_eq!(training_port(&ports(json!([]))), 2222);
     assert_eq!(training_port(&json!({})), 2222);
 }
@@ -181,14 +139,7 @@ fn the_port_is_the_named_one_of_the_training_container() {
 fn seed_example_with_a_master() {
     let spec = spec(&[("MASTER", 1), ("WORKER", 2), ("ps", 1)], false);
     assert_eq!(
-        text(
-            "distributed-mnist",
-            "default",
-            &spec,
-            &Config::default(),
-            ReplicaType::Worker,
-            0
-        ),
+        text("distributed-mnist", "default", &spec, &Config::default(), ReplicaType::Worker, 0),
         r#"{"cluster":{"master":["distributed-mnist-master-0.default.svc:2222"],"ps":["distributed-mnist-ps-0.default.svc:2222"],"worker":["distributed-mnist-worker-0.default.svc:2222","distributed-mnist-worker-1.default.svc:2222"]},"task":{"type":"worker","index":0},"environment":"cloud"}"#
     );
 }

@@ -81,16 +81,8 @@ pub(super) fn lease_role_binding(namespace: &str) -> Value {
 /// Roles that join the cluster's own `view`, `edit` and `admin`, and those of Kubeflow profiles.
 pub(super) fn user_roles() -> [Value; 3] {
     const READ: [&str; 3] = ["get", "list", "watch"];
-    const WRITE: [&str; 8] = [
-        "create",
-        "delete",
-        "deletecollection",
-        "get",
-        "list",
-        "patch",
-        "update",
-        "watch",
-    ];
+    const WRITE: [&str; 8] =
+        ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
     let status = format!("{PLURAL}/status");
     let scale = format!("{PLURAL}/scale");
     [("view", false), ("edit", true), ("admin", true)].map(|(role, writes)| {
@@ -99,11 +91,7 @@ pub(super) fn user_roles() -> [Value; 3] {
         rules.push(rule(
             GROUP,
             &scale,
-            if writes {
-                &["get", "patch", "update"]
-            } else {
-                &["get"]
-            },
+            if writes { &["get", "patch", "update"] } else { &["get"] },
         ));
         let mut labels = labels();
         labels[format!("{RBAC}/aggregate-to-{role}")] = "true".into();

@@ -8,12 +8,8 @@ use super::*;
 use crate::yaml;
 
 fn objects() -> Vec<Value> {
-    Manifests {
-        namespace: "ops".to_owned(),
-        image: "registry/ty:1".to_owned(),
-        crds: true,
-    }
-    .objects()
+    Manifests { namespace: "ops".to_owned(), image: "registry/ty:1".to_owned(), crds: true }
+        .objects()
 }
 
 fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
@@ -58,12 +54,8 @@ fn kinds_and_order() {
 
 #[test]
 fn everything_that_has_a_namespace_is_in_the_one_asked_for() {
-    let cluster_wide = [
-        "Namespace",
-        "CustomResourceDefinition",
-        "ClusterRole",
-        "ClusterRoleBinding",
-    ];
+    let cluster_wide =
+        ["Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"];
     for object in objects() {
         let wide = cluster_wide.contains(&object["kind"].as_str().unwrap());
         let expected = if wide { Value::Null } else { json!("ops") };
@@ -90,9 +82,7 @@ fn the_operator_may_do_exactly_this() {
                     .iter()
                     .map(|verb| verb.as_str().unwrap())
                     .collect();
-                let name = rule["resourceNames"][0]
-                    .as_str()
-                    .map(|name| format!(" {name}"));
+                let name = rule["resourceNames"][0].as_str().map(|name| format!(" {name}"));
                 format!(
                     "{}/{}{}: {}",
                     one(rule, "apiGroups"),
@@ -129,10 +119,7 @@ fn the_pod_is_restricted_and_can_be_found() {
     let pod = &template["spec"];
     assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
     assert!(pod["securityContext"]["runAsUser"].as_u64().unwrap() > 0);
-    assert_eq!(
-        pod["securityContext"]["seccompProfile"]["type"],
-        "RuntimeDefault"
-    );
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
     assert_eq!(pod["serviceAccountName"], NAME);
     let container = &pod["containers"][0];
     assert_eq!(container["image"], "registry/ty:1");
@@ -142,10 +129,7 @@ fn the_pod_is_restricted_and_can_be_found() {
     assert_eq!(security["capabilities"], json!({"drop": ["ALL"]}));
     for field in ["requests", "limits"] {
         for resource in ["cpu", "memory"] {
-            assert!(
-                container["resources"][field][resource].is_string(),
-                "{field} {resource}"
-            );
+            assert!(container["resources"][field][resource].is_string(), "{field} {resource}");
         }
     }
     assert_eq!(container["livenessProbe"]["httpGet"]["path"], "/healthz");
@@ -155,10 +139,7 @@ fn the_pod_is_restricted_and_can_be_found() {
     assert_eq!(labels["name"], "tf-job-operator");
     assert_eq!(labels["control-plane"], "kubeflow-training-operator");
     let service = find(&objects, "Service", NAME);
-    for selector in [
-        &deployment["spec"]["selector"]["matchLabels"],
-        &service["spec"]["selector"],
-    ] {
+    for selector in [&deployment["spec"]["selector"]["matchLabels"], &service["spec"]["selector"]] {
         for (label, value) in selector.as_object().unwrap() {
             assert_eq!(&labels[label], value);
         }
@@ -170,11 +151,7 @@ fn the_pod_runs_with_flags_that_exist() {
     let objects = objects();
     let args =
         &find(&objects, "Deployment", NAME)["spec"]["template"]["spec"]["containers"][0]["args"];
-    let args = args
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|arg| arg.as_str().unwrap());
+    let args = args.as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
     crate::cli::parse(["trainyard"].into_iter().chain(args).map(Into::into)).unwrap();
 }
 
@@ -183,26 +160,13 @@ fn the_text_reads_back_as_the_same_objects() {
     let objects = objects();
     let text = yaml::to_string(&objects);
     let read = yaml::parse(text.as_bytes()).unwrap();
-    assert_eq!(
-        read.into_iter()
-            .map(|document| document.value)
-            .collect::<Vec<_>>(),
-        objects
-    );
+    assert_eq!(read.into_iter().map(|document| document.value).collect::<Vec<_>>(), objects);
 }
 
 #[test]
 fn without_the_definition() {
-    let manifests = Manifests {
-        namespace: "ops".to_owned(),
-        image: "i".to_owned(),
-        crds: false,
-    };
-    let kinds: Vec<_> = manifests
-        .objects()
-        .iter()
-        .map(|object| object["kind"].clone())
-        .collect();
+    let manifests = Manifests { namespace: "ops".to_owned(), image: "i".to_owned(), crds: false };
+    let kinds: Vec<_> = manifests.objects().iter().map(|object| object["kind"].clone()).collect();
     assert!(!kinds.contains(&json!("CustomResourceDefinition")));
     assert_eq!(kinds.len(), 11);
 }

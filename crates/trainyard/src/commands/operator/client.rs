@@ -9,6 +9,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
+use tracing::warn;
 
 use crate::failure::Failure;
 
@@ -29,6 +30,9 @@ pub(super) async fn connect(
     };
     if let Some(master) = master {
         config.cluster_url = address(master)?;
+    }
+    if config.accept_invalid_certs {
+        warn!("the API server's certificate is not checked: the kubeconfig says so");
     }
     // The operator has its own back-off and must know of every attempt.
     config.default_retry = false;

@@ -24,20 +24,14 @@ pub(crate) const LEASE: &str = "1ca428e5.training-operator.kubeflow.org";
 const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 /// Job kinds the reference operator knows.
-const SCHEMES: [&str; 7] = [
-    "tfjob",
-    "pytorchjob",
-    "xgboostjob",
-    "mpijob",
-    "paddlejob",
-    "jaxjob",
-    "mxjob",
-];
+const SCHEMES: [&str; 7] =
+    ["tfjob", "pytorchjob", "xgboostjob", "mpijob", "paddlejob", "jaxjob", "mxjob"];
 
 /// Run the TFJob operator against a cluster
 ///
-/// Runs until it gets SIGTERM or SIGINT, or loses its lease (exit code 1). Takes the command line of the reference operator: one dash or two, `--flag=value` or
-/// `--flag value`, booleans without a value.
+/// Runs until it gets SIGTERM or SIGINT, or loses its lease (exit code 1). Takes the command line
+/// of the reference operator: one dash or two, `--flag=value` or `--flag value`, booleans without
+/// a value.
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub(crate) struct Flags {
@@ -115,11 +109,7 @@ struct Leader {
     #[arg(long = "leader-election-id", default_value = LEASE, value_name = "NAME")]
     lease_name: String,
     /// Namespace of the lease [default: the pod's own, else kubeflow]
-    #[arg(
-        long = "leader-election-namespace",
-        env = "MY_POD_NAMESPACE",
-        value_name = "NAMESPACE"
-    )]
+    #[arg(long = "leader-election-namespace", env = "MY_POD_NAMESPACE", value_name = "NAMESPACE")]
     lease_namespace: Option<String>,
     /// How long others wait for a holder that does not renew
     #[arg(long = "leader-elect-lease-duration", default_value = "15s", value_parser = duration, value_name = "DURATION")]
@@ -162,11 +152,7 @@ impl Flags {
     /// One line about every flag that was given and means nothing or less than it did.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.inherited.notes().collect();
-        if self
-            .enable_scheme
-            .iter()
-            .any(|kind| !kind.eq_ignore_ascii_case("tfjob"))
-        {
+        if self.enable_scheme.iter().any(|kind| !kind.eq_ignore_ascii_case("tfjob")) {
             notes.push("--enable-scheme has no effect: TFJobs and nothing else are run".to_owned());
         }
         if self.kube_api_burst.is_some() && self.kube_api_qps.is_none_or(|qps| qps <= 0.0) {
@@ -210,26 +196,15 @@ fn identity() -> String {
     let host = ["MY_POD_NAME", "HOSTNAME"]
         .iter()
         .find_map(|variable| given(std::env::var(variable).ok().as_deref()))
-        .or_else(|| {
-            given(
-                std::fs::read_to_string("/proc/sys/kernel/hostname")
-                    .ok()
-                    .as_deref(),
-            )
-        })
+        .or_else(|| given(std::fs::read_to_string("/proc/sys/kernel/hostname").ok().as_deref()))
         .unwrap_or_else(|| "operator".to_owned());
-    let since = std::time::SystemTime::UNIX_EPOCH
-        .elapsed()
-        .unwrap_or_default()
-        .as_micros();
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_micros();
     format!("{host}_{:x}_{since:x}", std::process::id())
 }
 
 /// A value that is not empty. An empty environment variable is one that is not set.
 fn given(text: Option<&str>) -> Option<String> {
-    text.map(str::trim)
-        .filter(|text| !text.is_empty())
-        .map(str::to_owned)
+    text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 fn clean_pod_policy(text: &str) -> Result<CleanPodPolicy, String> {

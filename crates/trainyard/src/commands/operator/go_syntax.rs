@@ -49,9 +49,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let mut total = 0.0;
     let mut rest = text;
     while !rest.is_empty() {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, tail) = rest.split_at(digits);
         let number: f64 = number.parse().map_err(|_| WRONG.to_owned())?;
         let (unit, seconds) = UNITS
@@ -93,17 +91,7 @@ mod tests {
         assert_eq!(duration("1.5h"), Ok(Duration::from_mins(90)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("0"), Ok(Duration::ZERO));
-        for wrong in [
-            "",
-            "15",
-            "s",
-            "-1s",
-            "1x",
-            "1s2",
-            "1..5s",
-            "9e9h",
-            "99999999999999999999h",
-        ] {
+        for wrong in ["", "15", "s", "-1s", "1x", "1s2", "1..5s", "9e9h", "99999999999999999999h"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }

@@ -16,19 +16,11 @@ struct Known {
 }
 
 const fn value(name: &'static str, why: &'static str) -> Known {
-    Known {
-        name,
-        boolean: false,
-        why,
-    }
+    Known { name, boolean: false, why }
 }
 
 const fn boolean(name: &'static str, why: &'static str) -> Known {
-    Known {
-        name,
-        boolean: true,
-        why,
-    }
+    Known { name, boolean: true, why }
 }
 
 const NO_WEBHOOK: &str =
@@ -47,17 +39,11 @@ const KNOWN: [Known; 16] = [
     value("mpi-kubectl-delivery-image", ONLY_TFJOB),
     value("gang-scheduler-name", NO_GANG),
     boolean("enable-gang-scheduling", NO_GANG),
-    value(
-        "monitoring-port",
-        "metrics are served at --metrics-bind-address",
-    ),
+    value("monitoring-port", "metrics are served at --metrics-bind-address"),
     value("resyc-period", NO_POLLING),
     value("gc-interval", NO_POLLING),
     value("chaos-level", "there is no mode that kills pods at random"),
-    value(
-        "controller-config-file",
-        "mount what a pod needs in its template",
-    ),
+    value("controller-config-file", "mount what a pod needs in its template"),
     value("zap-stacktrace-level", "log lines carry no stack traces"),
     value("zap-time-encoding", "times in the log are RFC 3339"),
 ];
@@ -69,9 +55,7 @@ pub(super) struct Inherited(Vec<&'static Known>);
 impl Inherited {
     /// One line for each.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
-        self.0
-            .iter()
-            .map(|flag| format!("--{} has no effect: {}", flag.name, flag.why))
+        self.0.iter().map(|flag| format!("--{} has no effect: {}", flag.name, flag.why))
     }
 }
 
@@ -97,9 +81,7 @@ impl Args for Inherited {
                 .value_name("IGNORED")
                 .help_heading("Accepted from the reference operator, without effect");
             if flag.boolean {
-                arg.num_args(0..=1)
-                    .require_equals(true)
-                    .default_missing_value("true")
+                arg.num_args(0..=1).require_equals(true).default_missing_value("true")
             } else {
                 arg.action(ArgAction::Append).allow_hyphen_values(true)
             }

@@ -26,9 +26,7 @@ pub(super) fn endpoint(text: &str) -> Result<Endpoint, String> {
     }
     let (host, port) = text.rsplit_once(':').ok_or(WRONG)?;
     let port = port.parse().map_err(|_| WRONG)?;
-    let bare = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     match bare.unwrap_or(host) {
         "" => Ok(Endpoint::Port(port)),
         host if bare.is_none() && host.contains(':') => Err(WRONG.to_owned()),
@@ -53,10 +51,7 @@ pub(super) async fn all(
             Failure::other(format!("listening for {what}"), &error)
                 .hint(format!("{flag} says where; 0 turns it off"))
         })?;
-        if let Some(address) = listener
-            .as_ref()
-            .and_then(|listener| listener.local_addr().ok())
-        {
+        if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
             info!(%address, "serving {what}");
         }
         listeners.extend(listener);
@@ -72,9 +67,9 @@ async fn open(endpoint: &Endpoint) -> std::io::Result<Option<TcpListener>> {
         Endpoint::Port(port) => {
             match TcpListener::bind((IpAddr::from(Ipv6Addr::UNSPECIFIED), *port)).await {
                 Ok(listener) => Ok(Some(listener)),
-                Err(_) => TcpListener::bind((IpAddr::from(Ipv4Addr::UNSPECIFIED), *port))
-                    .await
-                    .map(Some),
+                Err(_) => {
+                    TcpListener::bind((IpAddr::from(Ipv4Addr::UNSPECIFIED), *port)).await.map(Some)
+                }
             }
         }
     }

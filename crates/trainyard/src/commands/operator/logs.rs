@@ -9,6 +9,9 @@ use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::Subscr
 
 use super::go_syntax;
 
+/// The client warns of an unchecked certificate at every connection; we say it once.
+const QUIET: &str = "kube_client::client::tls=error";
+
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
@@ -58,7 +61,10 @@ impl Logs {
 
     fn filter(&self) -> EnvFilter {
         match self.log_level.or(self.zap_log_level) {
-            Some(level) => EnvFilter::new(level),
+            Some(level) => EnvFilter::new(format!("{level},{QUIET}")),
+            None if std::env::var_os("RUST_LOG").is_none_or(|filter| filter.is_empty()) => {
+                EnvFilter::new(format!("info,{QUIET}"))
+            }
             None => EnvFilter::builder()
                 .with_default_directive(tracing::level_filters::LevelFilter::INFO.into())
                 .from_env_lossy(),
@@ -88,12 +94,10 @@ pub(super) fn start(logs: &Logs) {
     let registry = tracing_subscriber::registry().with(logs.filter());
     let lines = fmt::layer().with_writer(io::stderr);
     let started = match logs.format() {
-        Format::Json => registry
-            .with(lines.json().flatten_event(true).with_current_span(false))
-            .try_init(),
-        Format::Text => registry
-            .with(lines.with_ansi(io::stderr().is_terminal()))
-            .try_init(),
+        Format::Json => {
+            registry.with(lines.json().flatten_event(true).with_current_span(false)).try_init()
+        }
+        Format::Text => registry.with(lines.with_ansi(io::stderr().is_terminal())).try_init(),
     };
     // It fails only where somebody has started a log before: that one serves as well.
     let _ = started;

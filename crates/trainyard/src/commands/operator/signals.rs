@@ -14,10 +14,7 @@ impl Signals {
     /// Catches them from now on.
     pub(super) fn catch() -> Result<Self, Failure> {
         let catch = |kind| signal(kind).map_err(|error| Failure::other("catching signals", &error));
-        Ok(Self {
-            term: catch(SignalKind::terminate())?,
-            int: catch(SignalKind::interrupt())?,
-        })
+        Ok(Self { term: catch(SignalKind::terminate())?, int: catch(SignalKind::interrupt())? })
     }
 
     /// The name of the next one.

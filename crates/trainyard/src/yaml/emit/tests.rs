@@ -42,10 +42,7 @@ text: |
   two
 ";
     assert_eq!(to_string([&value]), text);
-    assert_eq!(
-        to_string([&json!({"a": 1}), &json!({"b": 2})]),
-        "a: 1\n---\nb: 2\n"
-    );
+    assert_eq!(to_string([&json!({"a": 1}), &json!({"b": 2})]), "a: 1\n---\nb: 2\n");
 }
 
 /// Strings that a reader of some YAML takes for something else, or for the end of a document.

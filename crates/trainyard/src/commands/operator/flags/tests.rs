@@ -5,9 +5,7 @@ use super::*;
 use crate::cli::{self, Command};
 
 fn read(line: &str) -> Result<Flags, clap::Error> {
-    let args = ["trainyard", "operator"]
-        .into_iter()
-        .chain(line.split_whitespace());
+    let args = ["trainyard", "operator"].into_iter().chain(line.split_whitespace());
     match cli::parse(args.map(Into::into))?.command {
         Command::Operator(flags) => Ok(*flags),
         other => panic!("{other:?}"),
@@ -58,16 +56,8 @@ fn every_flag_of_the_reference_operator_is_taken() {
     // Nine say nothing here, and the other job kinds are not run; --gang… included.
     let notes = flags.notes();
     assert_eq!(notes.len(), 11, "{notes:#?}");
-    assert!(
-        notes.iter().all(|note| note.contains("has no effect")),
-        "{notes:#?}"
-    );
-    assert!(
-        notes
-            .iter()
-            .any(|note| note.contains("--gang-scheduler-name")),
-        "{notes:#?}"
-    );
+    assert!(notes.iter().all(|note| note.contains("has no effect")), "{notes:#?}");
+    assert!(notes.iter().any(|note| note.contains("--gang-scheduler-name")), "{notes:#?}");
 }
 
 #[test]
@@ -90,20 +80,9 @@ fn every_flag_of_the_older_operators_is_taken() {
 fn booleans_with_and_without_a_value_and_the_last_one_wins() {
     assert!(options("--leader-elect").leader.is_some());
     assert!(options("-leader-elect=1").leader.is_some());
-    assert!(
-        options("-leader-elect -leader-elect=false")
-            .leader
-            .is_none()
-    );
-    assert!(
-        options("--evaluator-in-cluster")
-            .planner
-            .evaluator_in_cluster
-    );
-    assert_eq!(
-        options("--namespace=a --namespace=b").namespace.as_deref(),
-        Some("b")
-    );
+    assert!(options("-leader-elect -leader-elect=false").leader.is_none());
+    assert!(options("--evaluator-in-cluster").planner.evaluator_in_cluster);
+    assert_eq!(options("--namespace=a --namespace=b").namespace.as_deref(), Some("b"));
 }
 
 #[test]
@@ -113,20 +92,11 @@ fn our_own_flags() {
          --leader-elect --leader-election-namespace=ops --leader-elect-lease-duration=3s \
          --leader-elect-renew-deadline=2s --leader-elect-retry-period=500ms",
     );
-    assert_eq!(
-        options.planner.default_clean_pod_policy,
-        CleanPodPolicy::All
-    );
+    assert_eq!(options.planner.default_clean_pod_policy, CleanPodPolicy::All);
     assert_eq!(options.planner.lost_pod_ms, 90_000);
-    assert_eq!(
-        options.planner.cluster_domain.as_deref(),
-        Some("cluster.local")
-    );
+    assert_eq!(options.planner.cluster_domain.as_deref(), Some("cluster.local"));
     let leader = options.leader.unwrap();
-    assert_eq!(
-        (leader.namespace.as_str(), leader.lease.as_str()),
-        ("ops", LEASE)
-    );
+    assert_eq!((leader.namespace.as_str(), leader.lease.as_str()), ("ops", LEASE));
     assert_eq!(leader.lease_duration, Duration::from_secs(3));
     assert_eq!(leader.retry_period, Duration::from_millis(500));
 }
@@ -157,9 +127,7 @@ fn mistakes_are_usage_errors_with_a_suggestion() {
     ] {
         assert_eq!(read(wrong).unwrap_err().exit_code(), 2, "{wrong}");
     }
-    let timing = read("--leader-elect --leader-elect-lease-duration=5s")
-        .unwrap()
-        .options();
+    let timing = read("--leader-elect --leader-elect-lease-duration=5s").unwrap().options();
     assert_eq!(timing.unwrap_err().exit_code(), 2);
 }
 

@@ -1,0 +1,311 @@
+//! One pass over a job: look, plan, carry the plan out.
+//!
+//! Stages go out one after the other, the writes of a stage together. A failed write ends the pass
+//! after its stage; the next pass plans anew from what is there. Works for any kind of job and
+//! must not know the rules of one.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::{StreamExt, stream};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use trainyard_core::{Config, Event, EventType, Mark, Plan, Stage, Write, outcome_events};
+
+use crate::{
+    calls::Calls,
+    clock::Clock,
+    events::{Events, Subject},
+    kind::JobKind,
+    metrics::JobCount,
+    schedule::{Uid, Verdict},
+    shared::Shared,
+    writes::{Failure, Target, Then, Writes},
+};
+
+/// Writes of one job under way at a time, so that a large job leaves room for others.
+const WIDTH: usize = 32;
+/// A job whose plans wrote something so many times in a row does not settle.
+const BUSY_MAX: u32 = 50;
+
+/// Makes passes.
+pub(crate) struct Executor<K: JobKind> {
+    pub(crate) shared: Arc<Shared<K>>,
+    pub(crate) events: Arc<Events>,
+    writes: Writes<K>,
+    clock: Clock,
+    config: Config,
+    stop: CancellationToken,
+}
+
+/// How one write ended: done, failed, or not begun.
+type Ended = Option<Result<Option<String>, Failure>>;
+
+impl<K: JobKind> Executor<K> {
+    pub(crate) fn new(
+        shared: Arc<Shared<K>>,
+        events: Arc<Events>,
+        calls: Calls,
+        clock: Clock,
+        options: &crate::Options,
+        stop: CancellationToken,
+    ) -> Self {
+        let writes = Writes::new(calls, Arc::clone(&shared), options.writes_in_flight);
+        Self { shared, events, writes, clock, config: options.planner.clone(), stop }
+    }
+
+    /// Looks at a job and does what is to be done.
+    pub(crate) async fn pass(&self, uid: &Uid) -> Verdict {
+        let begin = Instant::now();
+        let (verdict, result) = self.look(uid).await;
+        self.shared.metrics.reconciled(result, begin.elapsed());
+        self.shared.tidy_notes(uid);
+        verdict
+    }
+
+    async fn look(&self, uid: &Uid) -> (Verdict, &'static str) {
+        let Some(seen) = self.shared.see(uid) else { return (Verdict::Gone, "gone") };
+        let now = self.clock.now();
+        let plan = K::plan(&seen, now, &self.config);
+        let meta = K::meta(&seen.job);
+        self.settle_doubts(uid, meta.version(), &meta.namespace, &plan);
+        self.shared.note(uid, |notes| {
+            notes.busy = if plan.is_idle() { 0 } else { notes.busy + 1 };
+            notes.counts_pending_since =
+                plan.counts_pending.then(|| notes.counts_pending_since.unwrap_or(now));
+        });
+        if plan.is_idle() {
+            let at = plan.requeue_at.map(|at| self.clock.instant(at));
+            let verdict = match at {
+                None if K::is_finished(&seen.job) => Verdict::Sleep,
+                at => Verdict::Wait(at),
+            };
+            return (verdict, "ok");
+        }
+        let mut work = Work::<K> {
+            executor: self,
+            uid,
+            generation: meta.generation,
+            target: Target {
+                namespace: meta.namespace.clone(),
+                name: meta.name.clone(),
+                uid: meta.uid.clone(),
+                version: meta.resource_version.clone(),
+            },
+            subject: None,
+        };
+        drop(seen);
+        for stage in &plan.stages {
+            if let Err(failure) = work.stage(stage).await {
+                return work.verdict_on(&failure);
+            }
+            if self.stop.is_cancelled() {
+                return (Verdict::Wait(None), "stopped");
+            }
+        }
+        if self.shared.note(uid, |notes| notes.busy) >= BUSY_MAX {
+            tracing::warn!(job = %work.target, uid = &**uid, "the plans for this job do not settle");
+            return (Verdict::Retry(Duration::ZERO), "unsettled");
+        }
+        (Verdict::Again, "ok")
+    }
+
+    /// Counts the turns whose record was in doubt and has turned out to be there: a newer version
+    /// of the job no longer asks for it.
+    fn settle_doubts(&self, uid: &Uid, version: u64, namespace: &str, plan: &Plan) {
+        let settled = self.shared.note(uid, |notes| match &notes.in_doubt {
+            Some((over, _)) if version > *over => notes.in_doubt.take(),
+            _ => None,
+        });
+        let Some((_, marks)) = settled else { return };
+        let asked: Vec<Mark> = plan.writes().flat_map(marks_of).copied().collect();
+        for mark in marks.iter().filter(|mark| !asked.contains(mark)) {
+            self.count(namespace, *mark);
+        }
+    }
+
+    fn count(&self, namespace: &str, mark: Mark) {
+        let count = match mark {
+            Mark::Created => JobCount::Created,
+            Mark::Restarted => JobCount::Restarted,
+            Mark::Succeeded => JobCount::Successful,
+            Mark::Failed => JobCount::Failed,
+            Mark::Running => return,
+        };
+        self.shared.metrics.job(count, namespace, K::FRAMEWORK);
+    }
+}
+
+/// A plan that is being carried out.
+struct Work<'a, K: JobKind> {
+    executor: &'a Executor<K>,
+    uid: &'a Uid,
+    generation: i64,
+    target: Target,
+    subject: Option<Arc<Subject>>,
+}
+
+impl<K: JobKind> Work<'_, K> {
+    /// Carries out a stage; the gravest failure if there was one.
+    async fn stage(&mut self, stage: &Stage) -> Result<(), Failure> {
+        let mut ended = self.carry_out(&stage.writes).await;
+        for (write, ended) in stage.writes.iter().zip(&ended) {
+            self.record(write, ended.as_ref());
+        }
+        self.tell_outcomes(&stage.writes, &ended);
+        let failures = ended.drain(..).flatten().filter_map(Result::err);
+        // What ends the job's turn for good weighs more than what is tried again.
+        if let Some(failure) = failures.max_by_key(|failure| failure.then) {
+            return Err(failure);
+        }
+        for event in &stage.events {
+            self.log(event);
+            self.tell(event);
+        }
+        Ok(())
+    }
+
+    async fn carry_out(&self, writes: &[Write]) -> Vec<Ended> {
+        let hopeless = AtomicBool::new(false);
+        let (target, hopeless) = (&self.target, &hopeless);
+        let carry_out = |(place, write)| async move {
+            if hopeless.load(Ordering::Relaxed) {
+                return (place, None);
+            }
+            let ended = self.executor.writes.carry_out(target, write).await;
+            if ended.as_ref().is_err_and(Failure::is_general) {
+                hopeless.store(true, Ordering::Relaxed);
+            }
+            (place, Some(ended))
+        };
+        let under_way: Vec<_> = writes.iter().enumerate().map(carry_out).collect();
+        let mut ended: Vec<(usize, Ended)> =
+            stream::iter(under_way).buffer_unordered(WIDTH).collect().await;
+        ended.sort_unstable_by_key(|(place, _)| *place);
+        ended.into_iter().map(|(_, ended)| ended).collect()
+    }
+
+    /// Takes note of what a status write did.
+    fn record(&mut self, write: &Write, ended: Option<&Result<Option<String>, Failure>>) {
+        let Write::PatchStatus { marks, .. } = write else { return };
+        match ended {
+            Some(Ok(version)) => {
+                if let Some(version) = version {
+                    self.target.version.clone_from(version);
+                }
+                for mark in marks {
+                    self.executor.count(&self.target.namespace, *mark);
+                }
+                self.executor.shared.note(self.uid, |notes| {
+                    notes.counts_pending_since = None;
+                    // Had an earlier write over this version been done, this one would not be.
+                    notes.in_doubt = None;
+                });
+            }
+            Some(Err(failure)) if failure.in_doubt && !marks.is_empty() => {
+                let over = self.target.version.parse().unwrap_or(0);
+                let marks = marks.clone();
+                self.executor.shared.note(self.uid, |notes| notes.in_doubt = Some((over, marks)));
+            }
+            _ => {}
+        }
+    }
+
+    fn tell_outcomes(&mut self, writes: &[Write], ended: &[Ended]) {
+        let known = writes.iter().zip(ended).filter_map(|(write, ended)| {
+            let outcome = ended.as_ref()?.as_ref().map(|_| ());
+            Some((write, outcome.map_err(|failure| failure.text.clone())))
+        });
+        let outcomes: Vec<_> = known.collect();
+        self.summarise(&outcomes);
+        // Many failures of one stage have one cause; the first few tell it.
+        let each = self.executor.config.events_each;
+        let mut warnings = 0;
+        for event in outcome_events(&outcomes, each) {
+            if event.kind == EventType::Warning {
+                warnings += 1;
+            }
+            if event.kind == EventType::Normal || warnings <= each.max(1) {
+                self.tell(&event);
+            }
+        }
+    }
+
+    fn summarise(&self, outcomes: &[(&Write, Result<(), String>)]) {
+        let done = |is: fn(&Write) -> bool| {
+            outcomes.iter().filter(|(write, outcome)| outcome.is_ok() && is(write)).count()
+        };
+        let pods = done(|write| matches!(write, Write::CreatePod(_)));
+        let services = done(|write| matches!(write, Write::CreateService(_)));
+        let uid = &*self.target.uid;
+        if pods + services > 0 {
+            tracing::info!(job = %self.target, uid, pods, services, "created");
+        }
+        let pods = done(|write| matches!(write, Write::DeletePod(_)));
+        let services = done(|write| matches!(write, Write::DeleteService(_)));
+        if pods + services > 0 {
+            tracing::info!(job = %self.target, uid, pods, services, "deleted");
+        }
+    }
+
+    fn log(&self, event: &Event) {
+        let (job, uid, reason) = (&self.target, &*self.target.uid, &*event.reason);
+        match event.kind {
+            EventType::Normal => tracing::info!(%job, uid, reason, "{}", event.message),
+            EventType::Warning => tracing::warn!(%job, uid, reason, "{}", event.message),
+        }
+    }
+
+    fn tell(&mut self, event: &Event) {
+        let target = &self.target;
+        let subject = self.subject.get_or_insert_with(|| {
+            Arc::new(Subject {
+                namespace: target.namespace.clone(),
+                name: target.name.clone(),
+                uid: target.uid.clone(),
+                version: target.version.clone(),
+            })
+        });
+        self.executor.events.tell(subject, event, self.executor.clock.now());
+    }
+
+    fn verdict_on(&self, failure: &Failure) -> (Verdict, &'static str) {
+        let (job, uid, kind) = (&self.target, &*self.target.uid, failure.kind);
+        let error = &failure.text;
+        let verdict = match failure.then {
+            Then::Gone => Verdict::Gone,
+            Then::Never => {
+                tracing::error!(%job, uid, kind, error,
+                    "its status was refused; the job is left alone until its specification changes");
+                Verdict::Park(self.generation)
+            }
+            Then::Conflict => {
+                tracing::debug!(%job, uid, "it changed meanwhile; planning again");
+                Verdict::Retry(failure.at_least)
+            }
+            Then::Retry => {
+                tracing::warn!(%job, uid, kind, error, "a write failed; trying again");
+                Verdict::Retry(failure.at_least)
+            }
+        };
+        (verdict, kind)
+    }
+}
+
+fn marks_of(write: &Write) -> &[Mark] {
+    match write {
+        Write::PatchStatus { marks, .. } => marks,
+        _ => &[],
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}

@@ -1,0 +1,170 @@
+//! What the watches and the passes share: the cache, the queue, and notes about each job.
+//!
+//! Owns how news becomes work. Must not know requests or plans.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use jiff::Timestamp;
+use trainyard_core::{Mark, PodView, ServiceView};
+
+use crate::{
+    Metrics,
+    cache::{Cache, Change, Object, Store},
+    kind::{JobKind, Seen},
+    metrics::JobCount,
+    queue::Queue,
+    schedule::{Cause, Uid},
+    watch::News,
+};
+
+/// What is remembered of a job between passes, beside the cache. Losing it loses nothing but a
+/// little time.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// Since when changed counts have been held back.
+    pub(crate) counts_pending_since: Option<Timestamp>,
+    /// Turns whose record may or may not have been written, and the version it was written over.
+    pub(crate) in_doubt: Option<(u64, Vec<Mark>)>,
+    /// Passes in a row that wrote something.
+    pub(crate) busy: u32,
+}
+
+/// The cache, the queue and the notes.
+pub(crate) struct Shared<K: JobKind> {
+    cache: Mutex<Cache<K::Job>>,
+    notes: Mutex<BTreeMap<Uid, Notes>>,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) metrics: Arc<Metrics>,
+    acting: AtomicBool,
+}
+
+impl<K: JobKind> Shared<K> {
+    pub(crate) fn new(queue: Arc<Queue>, metrics: Arc<Metrics>) -> Self {
+        Self {
+            cache: Mutex::default(),
+            notes: Mutex::default(),
+            queue,
+            metrics,
+            acting: AtomicBool::new(false),
+        }
+    }
+
+    /// From now on this operator acts.
+    pub(crate) fn act(&self) {
+        self.acting.store(true, Ordering::Relaxed);
+        self.metrics.leader(true);
+    }
+
+    pub(crate) fn cache(&self) -> MutexGuard<'_, Cache<K::Job>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads or changes the notes about a job.
+    pub(crate) fn note<R>(&self, uid: &Uid, with: impl FnOnce(&mut Notes) -> R) -> R {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        with(notes.entry(Uid::clone(uid)).or_default())
+    }
+
+    /// Drops the notes about a job that has gone during its pass.
+    pub(crate) fn tidy_notes(&self, uid: &Uid) {
+        if self.cache().jobs.get(uid).is_none() {
+            self.notes.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        }
+    }
+
+    /// Everything that is known of a job; nothing if there is no such job.
+    pub(crate) fn see(&self, uid: &Uid) -> Option<Seen<K::Job>> {
+        let counts_pending_since = {
+            let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+            notes.get(uid).and_then(|notes| notes.counts_pending_since)
+        };
+        let cache = self.cache();
+        Some(Seen {
+            job: Arc::clone(cache.jobs.get(uid)?),
+            pods: cache.pods.owned_by(uid).to_vec(),
+            services: cache.services.owned_by(uid).to_vec(),
+            counts_pending_since,
+        })
+    }
+
+    /// News about jobs.
+    pub(crate) fn hear_jobs(&self, news: News<K::Job>) {
+        let mut cache = self.cache();
+        let changes = hear(&mut cache.jobs, news);
+        self.metrics.cached(K::RESOURCE, cache.jobs.len());
+        drop(cache);
+        for Change { before, after } in changes {
+            match (before, after) {
+                (_, Some(job)) => {
+                    self.queue.wake(job.uid(), Cause::Job(K::meta(&job).generation));
+                }
+                (Some(job), None) => self.gone(&job),
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// News about pods.
+    pub(crate) fn hear_pods(&self, news: News<PodView>) {
+        let mut cache = self.cache();
+        let changes = hear(&mut cache.pods, news);
+        self.metrics.cached("pods", cache.pods.len());
+        drop(cache);
+        self.wake_owners(&changes);
+    }
+
+    /// News about services.
+    pub(crate) fn hear_services(&self, news: News<ServiceView>) {
+        let mut cache = self.cache();
+        let changes = hear(&mut cache.services, news);
+        self.metrics.cached("services", cache.services.len());
+        drop(cache);
+        self.wake_owners(&changes);
+    }
+
+    /// An answer said that the job does not exist any more.
+    pub(crate) fn own_job_gone(&self, uid: &str) {
+        let gone = self.cache().jobs.own_gone(uid);
+        if let Some(job) = gone {
+            self.gone(&job);
+        }
+    }
+
+    fn gone(&self, job: &K::Job) {
+        self.queue.forget(job.uid());
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).remove(job.uid());
+        if self.acting.load(Ordering::Relaxed) {
+            let meta = K::meta(job);
+            self.metrics.job(JobCount::Deleted, &meta.namespace, K::FRAMEWORK);
+            let (namespace, name) = (&meta.namespace, &meta.name);
+            tracing::info!(job = %format_args!("{namespace}/{name}"), uid = meta.uid, "job deleted");
+        }
+    }
+
+    fn wake_owners<T: Object>(&self, changes: &[Change<T>]) {
+        for change in changes {
+            let before = change.before.as_ref().and_then(|object| object.owner());
+            let after = change.after.as_ref().and_then(|object| object.owner());
+            if let Some(owner) = after {
+                self.queue.wake(owner, Cause::Child);
+            }
+            if let Some(owner) = before.filter(|owner| Some(*owner) != after) {
+                self.queue.wake(owner, Cause::Child);
+            }
+        }
+    }
+}
+
+fn hear<T: Object>(store: &mut Store<T>, news: News<T>) -> Vec<Change<T>> {
+    match news {
+        News::All { objects, unreadable, version } => store.relist(objects, &unreadable, version),
+        News::There(object) => store.see(object).into_iter().collect(),
+        News::Gone { uid, version } => store.see_gone(&uid, version).into_iter().collect(),
+    }
+}

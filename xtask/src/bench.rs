@@ -1,0 +1,37 @@
+//! `bench`: measurements on a real control plane, one JSON line each. Only builds what is measured
+//! and prints the result.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+use trainyard_e2e::bench::{self, BenchOptions};
+
+use crate::cargo;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// The TFJob operator: time to Running over the floor, CPU, memory, writes per job.
+    Operator {
+        /// How many jobs of five replicas.
+        #[arg(long, default_value_t = 500)]
+        jobs: usize,
+        /// Put this operator under the load instead of ours; run by `sh -c` with KUBECONFIG set.
+        #[arg(long, value_name = "CMD")]
+        operator_cmd: Option<String>,
+    },
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
+    let What::Operator { jobs, operator_cmd } = arguments.what;
+    let binary = cargo::built_binary(true).await?;
+    let result = bench::operator(BenchOptions { jobs, operator_cmd, binary }).await?;
+    println!("{result}");
+    Ok(ExitCode::SUCCESS)
+}
