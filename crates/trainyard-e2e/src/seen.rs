@@ -3,6 +3,7 @@
 //! Scenarios compare these words instead of whole objects. Must not write anything.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -11,16 +12,17 @@ use crate::rest::Resource;
 /// The objects of a namespace at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    objects: BTreeMap<(Resource, String), Value>,
+    objects: BTreeMap<(Resource, String), Arc<Value>>,
     positions: BTreeMap<Resource, u64>,
     ever: BTreeSet<(Resource, String)>,
+    writes: BTreeMap<(Resource, String), usize>,
 }
 
 impl Seen {
     /// One object; `null` when it is not there.
     #[must_use]
     pub fn object(&self, resource: Resource, name: &str) -> &Value {
-        self.objects.get(&(resource, name.to_owned())).unwrap_or(&Value::Null)
+        self.objects.get(&(resource, name.to_owned())).map_or(&Value::Null, |object| object)
     }
 
     /// All objects of a resource, by name.
@@ -28,7 +30,7 @@ impl Seen {
         self.objects
             .iter()
             .filter(move |((kind, _), _)| *kind == resource)
-            .map(|((_, name), object)| (name.as_str(), object))
+            .map(|((_, name), object)| (name.as_str(), &**object))
     }
 
     /// A pod; `null` when it is not there.
@@ -195,7 +197,7 @@ impl Seen {
     /// The highest version among the objects.
     #[must_use]
     pub fn newest(&self) -> u64 {
-        self.objects.values().map(version).max().unwrap_or(0)
+        self.objects.values().map(|object| version(object)).max().unwrap_or(0)
     }
 
     /// How far the watch of a resource has come.
@@ -215,10 +217,21 @@ impl Seen {
         self.ever.iter().filter(|(kind, _)| *kind == resource).count()
     }
 
-    pub(crate) fn put(&mut self, resource: Resource, object: Value) {
+    /// How many versions of an object were seen; all of them, unless a watch broke.
+    #[must_use]
+    pub fn versions(&self, resource: Resource, name: &str) -> usize {
+        self.writes.get(&(resource, name.to_owned())).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn put(&mut self, resource: Resource, mut object: Value) {
+        // Who wrote which field is half of an object's size and of no interest here.
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+        }
         self.ever.insert((resource, text(&object["metadata"]["uid"]).to_owned()));
         let name = text(&object["metadata"]["name"]).to_owned();
-        self.objects.insert((resource, name), object);
+        *self.writes.entry((resource, name.clone())).or_default() += 1;
+        self.objects.insert((resource, name), Arc::new(object));
     }
 
     pub(crate) fn remove(&mut self, resource: Resource, object: &Value) {

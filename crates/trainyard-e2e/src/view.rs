@@ -73,13 +73,19 @@ impl View {
         self.until(|seen| seen.position(resource) >= wanted).await
     }
 
-    /// Waits until the view knows that the object was deleted or is being deleted.
-    pub async fn reach_deletion(&self, resource: Resource, deleted: &Value) -> anyhow::Result<()> {
+    /// Waits until the view knows that the object is gone or, unless that is `entirely` to be so,
+    /// is being deleted.
+    pub async fn reach_deletion(
+        &self,
+        resource: Resource,
+        deleted: &Value,
+        entirely: bool,
+    ) -> anyhow::Result<()> {
         let name = text(&deleted["metadata"]["name"]);
         let uid = &deleted["metadata"]["uid"];
         self.until(|seen| {
             let object = seen.object(resource, name);
-            object["metadata"]["uid"] != *uid || terminating(object)
+            object["metadata"]["uid"] != *uid || (!entirely && terminating(object))
         })
         .await
     }

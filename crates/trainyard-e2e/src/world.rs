@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 pub use operators::{RunningOperator, quick_options};
 
 use crate::kubelet::Kubelet;
-use crate::rest::{Resource, Rest};
+use crate::rest::{Resource, Rest, is_missing};
 use crate::seen::Seen;
 use crate::view::View;
 
@@ -160,6 +160,7 @@ impl World {
             if holds(&seen) {
                 return Ok(seen);
             }
+            drop(seen);
             let left = until.saturating_duration_since(Instant::now());
             if tokio::time::timeout(left, view.change()).await.is_err() {
                 bail!("never came true: {what}; last seen:\n{}", view.now().story());
@@ -181,6 +182,7 @@ impl World {
             if holds(&seen) {
                 bail!("came true and must not: {what}; seen:\n{}", seen.story());
             }
+            drop(seen);
             let left = until.saturating_duration_since(Instant::now());
             if tokio::time::timeout(left, view.change()).await.is_err() {
                 return Ok(());
@@ -205,19 +207,36 @@ impl World {
 
     /// Waits until these and no other pods are there.
     pub async fn wait_pods(&self, wanted: &[&str]) -> Result<Arc<Seen>> {
-        self.wait_until(&format!("the pods are {wanted:?}"), |seen| seen.pods() == wanted).await
+        self.wait_until(&format!("the pods are {wanted:?}"), |seen| seen.pods() == wanted).await?;
+        self.catch_up().await
     }
 
     /// Waits until these and no other services are there.
     pub async fn wait_services(&self, wanted: &[&str]) -> Result<Arc<Seen>> {
         let what = format!("the services are {wanted:?}");
-        self.wait_until(&what, |seen| seen.services() == wanted).await
+        self.wait_until(&what, |seen| seen.services() == wanted).await?;
+        self.catch_up().await
     }
 
     /// Waits until another pod of that name than the one with this UID is there.
     pub async fn wait_successor(&self, pod: &str, uid: &str) -> Result<Arc<Seen>> {
         let what = format!("pod {pod} has a successor");
-        self.wait_until(&what, |seen| !seen.pod(pod).is_null() && seen.uid(pod) != uid).await
+        self.wait_until(&what, |seen| !seen.pod(pod).is_null() && seen.uid(pod) != uid).await?;
+        self.catch_up().await
+    }
+
+    /// The watches of different resources run apart. After this, what the operator wrote about a
+    /// job before it made the pods and services that are seen is seen as well.
+    async fn catch_up(&self) -> Result<Arc<Seen>> {
+        let seen = self.seen();
+        for (name, _) in seen.all(Resource::Jobs) {
+            match self.rest.get(Resource::Jobs, name).await {
+                Ok(job) => self.view.reach(Resource::Jobs, &job).await?,
+                Err(error) if is_missing(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(self.seen())
     }
 }
 

@@ -12,6 +12,7 @@ use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use serde::Deserialize;
 use thiserror::Error;
+use tokio::sync::watch;
 
 use crate::{Metrics, Options, limit::Limit};
 
@@ -178,6 +179,8 @@ pub(crate) struct Calls {
     metrics: Arc<Metrics>,
     limit: Option<Arc<Limit>>,
     timeout: Duration,
+    /// How many requests were never answered.
+    unanswered: Arc<watch::Sender<u64>>,
 }
 
 impl Calls {
@@ -187,7 +190,14 @@ impl Calls {
             metrics,
             limit: Limit::new(options.qps, options.burst).map(Arc::new),
             timeout: options.request_timeout,
+            unanswered: Arc::new(watch::Sender::new(0)),
         }
+    }
+
+    /// Tells of requests that are never answered: connections opened before may be dead too, and
+    /// a watch on one of them would not notice for minutes.
+    pub(crate) fn unanswered(&self) -> watch::Receiver<u64> {
+        self.unanswered.subscribe()
     }
 
     /// The same way with less patience.
@@ -207,6 +217,9 @@ impl Calls {
             .await
             .unwrap_or(Err(CallError::Timeout(self.timeout)));
         self.count(verb, resource, answer.as_ref().err());
+        if matches!(answer, Err(CallError::Timeout(_))) {
+            self.unanswered.send_modify(|count| *count += 1);
+        }
         answer
     }
 

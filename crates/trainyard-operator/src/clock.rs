@@ -34,7 +34,7 @@ impl Clock {
 }
 
 /// Far enough ahead to mean never, near enough for timer arithmetic.
-pub(crate) const FAR: std::time::Duration = std::time::Duration::from_secs(86_400 * 365);
+pub(crate) const FAR: std::time::Duration = std::time::Duration::from_hours(24 * 365);
 
 #[cfg(test)]
 mod tests {
@@ -46,7 +46,7 @@ mod tests {
     async fn it_follows_a_paused_runtime() {
         let clock = Clock::start();
         let begin = clock.now();
-        tokio::time::sleep(Duration::from_secs(3600)).await;
+        tokio::time::sleep(Duration::from_hours(1)).await;
         assert_eq!(clock.now().duration_since(begin), SignedDuration::from_hours(1));
     }
 

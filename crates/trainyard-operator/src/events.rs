@@ -154,7 +154,7 @@ impl Events {
         let mut new = event.count == 1;
         let mut attempts = 0;
         loop {
-            let call = if new { self.create(&event) } else { self.raise(&event) };
+            let call = if new { self.create(&event) } else { Self::raise(&event) };
             let Err(error) = self.calls.send(call).await else { return };
             attempts += 1;
             match error.code() {
@@ -217,7 +217,7 @@ impl Events {
         call(Verb::Create, path, &body)
     }
 
-    fn raise(&self, event: &Waiting) -> Call {
+    fn raise(event: &Waiting) -> Call {
         let subject = &*event.subject;
         let time = trainyard_api::time::whole_seconds(event.at).to_string();
         let body = Raise { count: event.count, last_timestamp: &time };

@@ -15,6 +15,7 @@ use std::{
 use futures::{StreamExt, stream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use trainyard_api::Meta;
 use trainyard_core::{Config, Event, EventType, Mark, Plan, Stage, Write, outcome_events};
 
 use crate::{
@@ -79,6 +80,7 @@ impl<K: JobKind> Executor<K> {
             notes.counts_pending_since =
                 plan.counts_pending.then(|| notes.counts_pending_since.unwrap_or(now));
         });
+        self.tell_notices(uid, meta, &plan);
         if plan.is_idle() {
             let at = plan.requeue_at.map(|at| self.clock.instant(at));
             let verdict = match at {
@@ -126,6 +128,29 @@ impl<K: JobKind> Executor<K> {
         let asked: Vec<Mark> = plan.writes().flat_map(marks_of).copied().collect();
         for mark in marks.iter().filter(|mark| !asked.contains(mark)) {
             self.count(namespace, *mark);
+        }
+    }
+
+    /// Tells of trouble that the pass before did not see.
+    fn tell_notices(&self, uid: &Uid, meta: &Meta, plan: &Plan) {
+        let before = self
+            .shared
+            .note(uid, |notes| std::mem::replace(&mut notes.noticed, plan.notices.clone()));
+        let mut new = plan.notices.iter().filter(|notice| !before.contains(notice)).peekable();
+        if new.peek().is_none() {
+            return;
+        }
+        let subject = Arc::new(Subject {
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+            uid: meta.uid.clone(),
+            version: meta.resource_version.clone(),
+        });
+        for notice in new {
+            let (namespace, name) = (&meta.namespace, &meta.name);
+            tracing::warn!(job = %format_args!("{namespace}/{name}"), uid = meta.uid,
+                reason = &*notice.reason, "{}", notice.message);
+            self.events.tell(&subject, notice, self.clock.now());
         }
     }
 
@@ -192,6 +217,12 @@ impl<K: JobKind> Work<'_, K> {
 
     /// Takes note of what a status write did.
     fn record(&mut self, write: &Write, ended: Option<&Result<Option<String>, Failure>>) {
+        if let (Write::CreatePod(_) | Write::CreateService(_), Some(Err(failure))) = (write, ended)
+            && matches!(failure.kind, "invalid" | "refused")
+        {
+            let refused = Some((self.generation, failure.text.clone()));
+            self.executor.shared.note(self.uid, |notes| notes.refused = refused);
+        }
         let Write::PatchStatus { marks, .. } = write else { return };
         match ended {
             Some(Ok(version)) => {

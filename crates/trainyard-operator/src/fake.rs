@@ -52,7 +52,7 @@ pub(crate) enum Reply {
     /// The connection breaks.
     Broken,
     /// An answer after some time.
-    After(Duration, Box<Reply>),
+    After(Duration, Box<Self>),
 }
 
 impl Reply {

@@ -48,4 +48,6 @@ pub(crate) struct Seen<J> {
     pub(crate) pods: Vec<Arc<PodView>>,
     pub(crate) services: Vec<Arc<ServiceView>>,
     pub(crate) counts_pending_since: Option<Timestamp>,
+    /// Why objects of this generation of the job could not be created.
+    pub(crate) refused: Option<String>,
 }

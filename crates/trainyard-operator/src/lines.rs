@@ -64,7 +64,7 @@ mod tests {
             text in prop::collection::vec("[a-c]{0,4}", 0..10),
             cuts in prop::collection::vec(1_usize..6, 0..40),
         ) {
-            let stream = text.iter().map(|line| format!("{line}\n")).collect::<String>();
+            let stream = text.join("\n") + "\n";
             let expected: Vec<_> = text.iter().filter(|line| !line.is_empty()).cloned().collect();
             let mut rest = stream.as_bytes();
             let mut lines = Lines::default();

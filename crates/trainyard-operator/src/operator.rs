@@ -60,7 +60,7 @@ impl Operator {
     /// When it is stopped, writes under way are finished, events written and the lease released.
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
         let health = Arc::clone(&self.health);
-        let result = self.check().and_then(|()| Ok(Yard::<TfJobs>::new(self, stop)));
+        let result = self.check().map(|()| Yard::<TfJobs>::new(self, stop));
         let result = match result {
             Ok(yard) => yard.run().await,
             Err(error) => Err(error),
@@ -138,7 +138,7 @@ impl<K: JobKind> Yard<K> {
         let metrics = Arc::clone(&self.executor.shared.metrics);
         parts.spawn(async move {
             reference::look_for_webhook(&calls, &health, &metrics).await;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
         let closed = CancellationToken::new();
         let mut writer = JoinSet::new();

@@ -41,7 +41,7 @@ impl Default for Options {
             burst: 0,
             request_timeout: Duration::from_secs(30),
             retry_min: Duration::from_millis(5),
-            retry_max: Duration::from_secs(60),
+            retry_max: Duration::from_mins(1),
             leader: None,
         }
     }

@@ -105,10 +105,10 @@ mod tests {
         let begin = Instant::now();
         queue.wake("a", Cause::Job(1));
         let turn = queue.next().await;
-        turn.finish(Verdict::Wait(Some(begin + Duration::from_secs(3600))));
+        turn.finish(Verdict::Wait(Some(begin + Duration::from_hours(1))));
         let turn = queue.next().await;
-        assert_eq!(begin.elapsed(), Duration::from_secs(3600));
-        turn.finish(Verdict::Wait(Some(begin + Duration::from_secs(7200))));
+        assert_eq!(begin.elapsed(), Duration::from_hours(1));
+        turn.finish(Verdict::Wait(Some(begin + Duration::from_hours(2))));
         let waker = async {
             tokio::time::sleep(Duration::from_secs(10)).await;
             queue.wake("a", Cause::Child);

@@ -11,7 +11,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use trainyard_core::{Mark, PodView, ServiceView};
+use trainyard_core::{Event, Mark, PodView, ServiceView};
 
 use crate::{
     Metrics,
@@ -31,6 +31,10 @@ pub(crate) struct Notes {
     pub(crate) counts_pending_since: Option<Timestamp>,
     /// Turns whose record may or may not have been written, and the version it was written over.
     pub(crate) in_doubt: Option<(u64, Vec<Mark>)>,
+    /// What was told as lasting trouble with the last pass.
+    pub(crate) noticed: Vec<Event>,
+    /// A generation from which objects could not be created, and what the API server said.
+    pub(crate) refused: Option<(i64, String)>,
     /// Passes in a row that wrote something.
     pub(crate) busy: u32,
 }
@@ -80,13 +84,20 @@ impl<K: JobKind> Shared<K> {
 
     /// Everything that is known of a job; nothing if there is no such job.
     pub(crate) fn see(&self, uid: &Uid) -> Option<Seen<K::Job>> {
-        let counts_pending_since = {
+        let (counts_pending_since, refused) = {
             let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-            notes.get(uid).and_then(|notes| notes.counts_pending_since)
+            let notes = notes.get(uid);
+            (
+                notes.and_then(|notes| notes.counts_pending_since),
+                notes.and_then(|notes| notes.refused.clone()),
+            )
         };
         let cache = self.cache();
+        let job = Arc::clone(cache.jobs.get(uid)?);
+        let generation = K::meta(&job).generation;
         Some(Seen {
-            job: Arc::clone(cache.jobs.get(uid)?),
+            job,
+            refused: refused.filter(|(of, _)| *of == generation).map(|(_, text)| text),
             pods: cache.pods.owned_by(uid).to_vec(),
             services: cache.services.owned_by(uid).to_vec(),
             counts_pending_since,

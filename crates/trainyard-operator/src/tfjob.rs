@@ -41,6 +41,7 @@ impl JobKind for TfJobs {
             pods: &seen.pods,
             services: &seen.services,
             counts_pending_since: seen.counts_pending_since,
+            refused: seen.refused.as_deref(),
         };
         trainyard_core::plan(&observed, now, config)
     }

@@ -196,8 +196,14 @@ impl<F> Follower<'_, F> {
             Err(error) => return End::Failed(error),
         };
         let mut lines = Lines::default();
+        let mut unanswered = self.calls.unanswered();
         loop {
-            let data = match timeout_at(deadline, body.frame()).await {
+            let frame = tokio::select! {
+                frame = timeout_at(deadline, body.frame()) => frame,
+                // The way to the API server may have broken without a word.
+                _ = unanswered.changed() => return End::Closed,
+            };
+            let data = match frame {
                 Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
                 Ok(Some(Err(error))) => {
                     tracing::debug!(resource = self.source.resource, %error, "the watch broke");
@@ -285,7 +291,7 @@ impl<F> Follower<'_, F> {
     }
 
     /// Reads an object; its metadata if it cannot be read, and nothing if that cannot either.
-    fn read<T: DeserializeOwned>(&mut self, object: &RawValue) -> Result<T, Option<Meta>> {
+    fn read<T: DeserializeOwned>(&mut self, object: &RawValue) -> Result<T, Option<Box<Meta>>> {
         let error = match serde_json::from_str(object.get()) {
             Ok(object) => return Ok(object),
             Err(error) => error,
@@ -353,12 +359,12 @@ struct OnlyMeta {
     metadata: Meta,
 }
 
-fn meta(object: &RawValue) -> Option<Meta> {
-    serde_json::from_str::<OnlyMeta>(object.get()).ok().map(|object| object.metadata)
+fn meta(object: &RawValue) -> Option<Box<Meta>> {
+    serde_json::from_str::<OnlyMeta>(object.get()).ok().map(|object| Box::new(object.metadata))
 }
 
 /// Moves on to the version of an object, by which the watch is resumed.
-fn advance(version: &mut String, meta: Option<Meta>) {
+fn advance(version: &mut String, meta: Option<Box<Meta>>) {
     if let Some(meta) = meta.filter(|meta| !meta.resource_version.is_empty()) {
         *version = meta.resource_version;
     }

@@ -202,3 +202,30 @@ async fn a_watch_that_always_ends_at_once_is_not_hammered() {
     .await;
     assert!(asked.len() < 40, "{} requests in ten minutes", asked.len());
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_unanswered_request_makes_the_watch_look_whether_it_lives() {
+    let fake = Fake::new(|asked| match (asked.is_watch(), asked.path.as_str()) {
+        (true, _) => Reply::Lines { lines: vec![], open: true },
+        (_, "/silence") => Reply::Silence,
+        _ => list(&[], 7, ""),
+    });
+    let calls = fake.calls(&Options::default());
+    let source = Source {
+        resource: "pods",
+        path: "/api/v1/pods".to_owned(),
+        selector: None,
+        remedy: "do something",
+    };
+    let follow = follow(&calls, &source, |_: News<PodView>| {});
+    let write = async {
+        let path = "/silence".to_owned();
+        let turn = Turn::Usual;
+        let call = Call { verb: Verb::Create, resource: "pods", path, body: vec![], turn };
+        calls.send(call).await.unwrap_err()
+    };
+    let both = async { tokio::join!(follow, write) };
+    tokio::time::timeout(Duration::from_secs(40), both).await.unwrap_err();
+    let watches = fake.asked().iter().filter(|asked| asked.is_watch()).count();
+    assert_eq!(watches, 2);
+}

@@ -233,12 +233,12 @@ impl<K: JobKind> Writes<K> {
     }
 
     async fn patch_status(&self, target: &Target, patch: &Value) -> Result<String, Failure> {
-        let path = format!("{}/status", job_path::<K>(target));
+        let url = format!("{}/status", job_path::<K>(target));
         let body = StatusPatch {
             metadata: PatchMeta { uid: &target.uid, resource_version: &target.version },
             status: patch,
         };
-        let error = match self.calls.send(call(Verb::Patch, K::STATUS, path, &body)).await {
+        let error = match self.calls.send(call(Verb::Patch, K::STATUS, url, &body)).await {
             Ok(answer) => {
                 let job: K::Job = read(&answer)?;
                 let version = K::meta(&job).resource_version.clone();

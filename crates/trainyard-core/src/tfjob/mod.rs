@@ -7,8 +7,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::json;
-use trainyard_api::{ConditionType, JobStatus, TfJob, names};
+use trainyard_api::{JobStatus, TfJob, TfJobSpec, names};
 
 use crate::{
     config::Config,
@@ -49,6 +48,9 @@ pub struct Observed<'a> {
     pub services: &'a [Arc<ServiceView>],
     /// Since when changed counts have been held back.
     pub counts_pending_since: Option<Timestamp>,
+    /// What the API server said when it refused to create a pod or service from this generation
+    /// of the specification as invalid.
+    pub refused: Option<&'a str>,
 }
 
 /// Plans the next writes for a job.
@@ -69,7 +71,7 @@ pub fn plan(seen: &Observed<'_>, now: Timestamp, config: &Config) -> Plan {
         return finished::plan(seen, &status, &policy, now, config);
     }
     match spec {
-        Ok(spec) => match rule_problem(seen.job, &status) {
+        Ok(spec) => match name_problem(seen.job, &spec).or_else(|| refusal(seen, &status)) {
             None => active::plan(seen, status, &spec, now, config),
             Some(problem) => finished::invalid(seen, status, &problem, now, config),
         },
@@ -77,21 +79,33 @@ pub fn plan(seen: &Observed<'_>, now: Timestamp, config: &Config) -> Plan {
     }
 }
 
-/// What the rules of the CRD say against a job that has not been looked at before. The API server
-/// asks them too, but not of jobs that were stored before it knew them.
-fn rule_problem(job: &TfJob, status: &JobStatus) -> Option<String> {
-    if status.condition(ConditionType::Created).is_some() {
-        return None;
-    }
-    let object = json!({
-        "apiVersion": names::API_VERSION,
-        "kind": names::KIND,
-        "metadata": {"name": job.metadata.name},
-        "spec": job.spec_value(),
-    });
-    let violations = trainyard_api::validate(&object, None).err()?;
-    let told: Vec<String> = violations.iter().map(ToString::to_string).collect();
-    Some(told.join("; "))
+/// Why the job's objects cannot be created, if the API server has said so. A job that has run is
+/// not ended by it: what runs is worth more than what was added wrongly.
+fn refusal(seen: &Observed<'_>, status: &JobStatus) -> Option<String> {
+    seen.refused.filter(|_| status.running_time.is_none()).map(str::to_owned)
+}
+
+/// Why the names of the job's pods cannot be host names, if they cannot.
+fn name_problem(job: &TfJob, spec: &TfJobSpec) -> Option<String> {
+    let name = &job.metadata.name;
+    let replicas = spec
+        .replicas
+        .iter()
+        .map(|(kind, replicas)| (kind.lower(), replicas.replicas.saturating_sub(1)));
+    let board = spec.tensorboard.iter().map(|_| (names::TENSORBOARD, 0));
+    let longest = replicas
+        .chain(board)
+        .map(|(kind, index)| names::replica_name(name, kind, index))
+        .max_by_key(String::len)?;
+    (longest.len() > names::LABEL_MAX).then(|| {
+        format!(
+            "metadata.name: {name:?} is too long: pod and service {longest:?} would have {} \
+             characters, {} are allowed; shorten the name by {}",
+            longest.len(),
+            names::LABEL_MAX,
+            longest.len() - names::LABEL_MAX
+        )
+    })
 }
 
 #[cfg(test)]

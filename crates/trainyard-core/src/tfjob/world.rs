@@ -31,7 +31,9 @@ pub(crate) struct World {
     pub(crate) status_writes: usize,
     pub(crate) creates: Vec<String>,
     pub(crate) deletes: Vec<String>,
+    pub(crate) name: String,
     pub(crate) generation: i64,
+    pub(crate) refused: Option<String>,
     pending_since: Option<Timestamp>,
     uids: u64,
 }
@@ -62,7 +64,9 @@ impl World {
             status_writes: 0,
             creates: Vec::new(),
             deletes: Vec::new(),
+            name: "j".into(),
             generation: 1,
+            refused: None,
             pending_since: None,
             uids: 0,
         }
@@ -85,7 +89,7 @@ impl World {
 
     fn job(&self) -> TfJob {
         let meta = Meta {
-            name: "j".into(),
+            name: self.name.clone(),
             namespace: "ns".into(),
             uid: "job-uid".into(),
             generation: self.generation,
@@ -112,6 +116,7 @@ impl World {
             pods: &pods,
             services: &services,
             counts_pending_since: self.pending_since,
+            refused: self.refused.as_deref(),
         };
         plan(&seen, self.now, &self.config)
     }

@@ -2,7 +2,7 @@
 //! are deleted go at once.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -58,53 +58,22 @@ struct Meta {
 }
 
 impl Crowd {
-    /// Starts the kubelets of a namespace.
-    pub(super) async fn start(client: Client, namespace: &str, ends: bool) -> Result<Self> {
+    /// Starts the kubelets of a namespace; with `ends` they also complete deletions.
+    pub(super) fn start(client: Client, namespace: &str, ends: bool) -> Self {
         let path = format!("/api/v1/namespaces/{namespace}/pods");
-        let request =
-            Request::get(format!("{path}?watch=1&timeoutSeconds=3600")).body(Vec::new())?;
-        let events = client.request_events::<Pod>(request).await?;
         let (tell, seen) = watch::channel(Seen::default());
-        let tell = Arc::new(tell);
         let running = Running::default();
         let mut task = JoinSet::new();
-        let (kubelets, base, noted) = (client.clone(), path.clone(), Arc::clone(&running));
-        task.spawn(async move {
-            let mut moves = JoinSet::new();
-            let room = Arc::new(Semaphore::new(WIDTH));
-            let mut events = std::pin::pin!(events);
-            while let Some(Ok(event)) = events.next().await {
-                let (pod, new) = match event {
-                    WatchEvent::Added(pod) => (pod, true),
-                    WatchEvent::Modified(pod) => (pod, false),
-                    _ => continue,
-                };
-                let leaves = pod.metadata.deletion_timestamp.is_some();
-                if new {
-                    tell.send_modify(|seen| seen.pods += 1);
-                }
-                if !new && !(leaves && ends) {
-                    continue;
-                }
-                let (client, base, room) = (kubelets.clone(), base.clone(), Arc::clone(&room));
-                let (tell, noted) = (Arc::clone(&tell), Arc::clone(&noted));
-                moves.spawn(async move {
-                    let _room = room.acquire().await;
-                    let name = pod.metadata.name;
-                    if leaves {
-                        let _ = remove(&client, &base, &name).await;
-                    } else if run(&client, &base, &name).await.is_ok() {
-                        let job = name.rsplitn(3, '-').last().unwrap_or_default().to_owned();
-                        let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
-                        *noted.entry(job).or_default() += 1;
-                        drop(noted);
-                        tell.send_modify(|seen| seen.running += 1);
-                    }
-                });
-                while moves.try_join_next().is_some() {}
-            }
+        let yard = Arc::new(Yard {
+            client: client.clone(),
+            path: path.clone(),
+            room: Semaphore::new(WIDTH),
+            tell,
+            running: Arc::clone(&running),
+            ends,
         });
-        Ok(Self { client, path, seen, running, _task: task })
+        task.spawn(follow(yard));
+        Self { client, path, seen, running, _task: task }
     }
 
     /// Waits until something holds of what the kubelets have seen.
@@ -148,6 +117,55 @@ impl Crowd {
             .try_collect::<Vec<()>>()
             .await?;
         Ok(())
+    }
+}
+
+/// What the moves of all kubelets share.
+struct Yard {
+    client: Client,
+    path: String,
+    room: Semaphore,
+    tell: watch::Sender<Seen>,
+    running: Running,
+    ends: bool,
+}
+
+/// Watches the pods; a watch that ends is taken up again, and no pod is met twice.
+async fn follow(yard: Arc<Yard>) {
+    let mut moves = JoinSet::new();
+    let mut met = BTreeSet::new();
+    loop {
+        let request = Request::get(format!("{}?watch=1&timeoutSeconds=3600", yard.path));
+        let Ok(request) = request.body(Vec::new()) else { return };
+        if let Ok(events) = yard.client.request_events::<Pod>(request).await {
+            let mut events = std::pin::pin!(events);
+            while let Some(Ok(event)) = events.next().await {
+                let (WatchEvent::Added(pod) | WatchEvent::Modified(pod)) = event else { continue };
+                let leaves = pod.metadata.deletion_timestamp.is_some();
+                if (leaves && !yard.ends) || !met.insert((pod.metadata.name.clone(), leaves)) {
+                    continue;
+                }
+                if !leaves {
+                    yard.tell.send_modify(|seen| seen.pods += 1);
+                }
+                moves.spawn(step(Arc::clone(&yard), pod.metadata.name, leaves));
+                while moves.try_join_next().is_some() {}
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn step(yard: Arc<Yard>, name: String, leaves: bool) {
+    let _room = yard.room.acquire().await;
+    if leaves {
+        let _ = remove(&yard.client, &yard.path, &name).await;
+    } else if run(&yard.client, &yard.path, &name).await.is_ok() {
+        let job = name.rsplitn(3, '-').last().unwrap_or_default().to_owned();
+        let mut running = yard.running.lock().unwrap_or_else(PoisonError::into_inner);
+        *running.entry(job).or_default() += 1;
+        drop(running);
+        yard.tell.send_modify(|seen| seen.running += 1);
     }
 }
 

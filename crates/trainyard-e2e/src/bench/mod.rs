@@ -74,7 +74,7 @@ async fn under_load(plane: &ControlPlane, options: &BenchOptions) -> Result<Valu
     tokio::time::sleep(Duration::from_secs(3)).await;
     operator.check()?;
     let idle = operator.usage()?;
-    let mut crowd = Crowd::start(plane.client(Identity::Kubelet)?, namespace, true).await?;
+    let mut crowd = Crowd::start(plane.client(Identity::Kubelet)?, namespace, true);
     let begin = Instant::now();
     load::submit(&client, namespace, options.jobs).await?;
     let pods = options.jobs * REPLICAS;

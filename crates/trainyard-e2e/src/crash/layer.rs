@@ -23,10 +23,13 @@ pub(super) enum Mode {
     DoubtDone,
     /// It is lost; the operator gets the same error, and goes on.
     DoubtLost,
+    /// The server is too busy or has trouble of its own, says so, and does nothing.
+    Refused,
 }
 
 impl Mode {
-    pub(super) const ALL: [Self; 4] = [Self::Before, Self::After, Self::DoubtDone, Self::DoubtLost];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Before, Self::After, Self::DoubtDone, Self::DoubtLost, Self::Refused];
 
     /// Whether the operator dies of it.
     pub(super) const fn crashes(self) -> bool {
@@ -129,7 +132,24 @@ async fn pass(
             Err(lost.into())
         }
         Mode::DoubtLost => Err(lost.into()),
+        Mode::Refused => refusal(trap.writes()),
     }
+}
+
+/// One of the answers with which a server asks to be tried again.
+fn refusal(number: usize) -> Result<Response<Body>, BoxError> {
+    let (code, reason) = match number % 3 {
+        0 => (500, "InternalError"),
+        1 => (429, "TooManyRequests"),
+        _ => (503, "ServiceUnavailable"),
+    };
+    let status = serde_json::json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure",
+        "message": "refused by the test", "reason": reason, "code": code,
+    });
+    let body = Body::from(status.to_string().into_bytes());
+    let answer = Response::builder().status(code).header("content-type", "application/json");
+    Ok(answer.body(body)?)
 }
 
 #[cfg(test)]

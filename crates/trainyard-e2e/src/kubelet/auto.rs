@@ -66,6 +66,7 @@ async fn play(kubelet: Kubelet, start: bool) {
                 done.insert(step);
             }
         }
+        drop(seen);
         if failed {
             tokio::time::sleep(AGAIN).await;
         } else {

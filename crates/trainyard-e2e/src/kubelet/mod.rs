@@ -160,12 +160,12 @@ impl Kubelet {
 
     /// Somebody deletes the pod. With a grace period and a kubelet it is still there afterwards.
     pub async fn delete(&self, pod: &str, grace_seconds: Option<i64>) -> Result<()> {
-        let deleted = self
-            .rest
+        let found = self.get(pod).await?;
+        self.rest
             .delete(Resource::Pods, pod, grace_seconds)
             .await
             .with_context(|| format!("deleting pod {pod}"))?;
-        self.view.reach_deletion(Resource::Pods, &deleted).await
+        self.view.reach_deletion(Resource::Pods, &found, grace_seconds == Some(0)).await
     }
 
     /// The kubelet completes a deletion: the program obeys `SIGTERM`, the pod goes.

@@ -16,7 +16,6 @@ use crate::world::World;
 pub fn all() -> Vec<Scenario> {
     let mut all = scenarios!["malformed":
         a_status_nobody_can_read,
-        a_template_the_server_refuses,
         a_name_that_is_too_long,
     ];
     for (name, spec, parts) in specifications() {
@@ -140,23 +139,6 @@ async fn a_status_nobody_can_read(world: World) -> Result<()> {
     world.patch_status("a", garbage).await?;
     let operator = world.start_operator(|_| ()).await?;
     others_go_on(&world).await?;
-    let _auto = world.kubelet.auto();
-    world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
-    operator.stop().await
-}
-
-async fn a_template_the_server_refuses(world: World) -> Result<()> {
-    let operator = world.start_operator(|_| ()).await?;
-    let job = tfjob("a").workers(1).container("Worker", |container| {
-        container["resources"] = json!({"limits": {"cpu": "a lot"}});
-    });
-    world.submit(job).await?;
-    world
-        .wait_until("the refusal is told", |seen| seen.told("a", "Warning FailedCreatePod"))
-        .await?;
-    others_go_on(&world).await?;
-    let mended = tfjob("a").workers(1).json();
-    world.patch_spec("a", mended["spec"].clone()).await?;
     let _auto = world.kubelet.auto();
     world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
     operator.stop().await

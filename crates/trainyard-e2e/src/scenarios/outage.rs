@@ -35,6 +35,7 @@ async fn nothing_lost_nothing_twice(world: World, plane: &mut ControlPlane) -> R
     tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
     plane.start_api_server().await?;
     world.wait_successor("a-worker-1", &before.uid("a-worker-1")).await?;
+    world.wait_until("the restart is counted", |seen| seen.restarts("a") == 1).await?;
     let seen = world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
     equal("one restart", seen.restarts("a"), 1)?;
     equal("pods ever", seen.ever(Resource::Pods), 4)?;

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use super::{Scenario, scenarios};
-use crate::check::{equal, fields, has_line, no_line};
+use crate::check::{contains, equal, fields, has_line, no_line};
 use crate::manifest::tfjob;
 use crate::world::World;
 
@@ -16,6 +16,7 @@ pub(super) fn all() -> Vec<Scenario> {
         restart_policy_of_the_template,
         restart_policy_of_the_replica_wins,
         last_words_are_kept,
+        a_template_the_server_refuses,
     ]
 }
 
@@ -167,4 +168,22 @@ async fn last_words_are_kept(world: World) -> Result<()> {
     let policy = |pod| seen.container(pod)["terminationMessagePolicy"].clone();
     equal("left unset", policy("a-worker-0"), "FallbackToLogsOnError")?;
     equal("set", policy("b-worker-0"), "File")
+}
+
+/// What no schema sees: the pod mounts a volume that it does not have. It can be mended.
+async fn a_template_the_server_refuses(world: World) -> Result<()> {
+    let _auto = world.kubelet.auto();
+    let job = tfjob("a").workers(1).container("Worker", |container| {
+        container["volumeMounts"] = json!([{"name": "nowhere", "mountPath": "/data"}]);
+    });
+    world.submit(job).await?;
+    world.submit(tfjob("b").workers(1)).await?;
+    let told = "Warning FailedCreatePod Error creating:";
+    let seen = world.wait_until("the refusal is told", |seen| seen.told("a", told)).await?;
+    contains("event", &seen.events("a").join("\n"), &["volumeMounts", "nowhere"])?;
+    world.wait_conditions("b", &["Created=True", "Running=True"]).await?;
+    let mended = tfjob("a").workers(1).json();
+    world.patch_spec("a", mended["spec"].clone()).await?;
+    world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
+    Ok(())
 }

@@ -18,6 +18,7 @@ pub(super) fn all() -> Vec<Scenario> {
         another_owner_is_another_owner,
         the_same_name_again,
         the_same_name_again_while_pods_leave,
+        odd_labels_do_no_harm,
     ]
 }
 
@@ -157,4 +158,29 @@ async fn the_same_name_again_while_pods_leave(world: World) -> Result<()> {
     world.kubelet.start("a-worker-0").await?;
     world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
     Ok(())
+}
+
+/// Pods that say they belong to the job but not to which replica.
+async fn odd_labels_do_no_harm(world: World) -> Result<()> {
+    let _auto = world.kubelet.auto();
+    let job = world.submit(tfjob("a").workers(1)).await?;
+    world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
+    let owner = json!([{
+        "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "a",
+        "uid": job["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
+    }]);
+    for (name, index) in [("odd-1", "99999999999"), ("odd-2", "banana"), ("odd-3", "0")] {
+        let mut odd = pod(name);
+        odd["metadata"]["labels"] = labels(index);
+        odd["metadata"]["ownerReferences"] = owner.clone();
+        world.create(Resource::Pods, &odd).await?;
+        world.wait_until("it runs", |seen| seen.pod(name)["status"]["phase"] == "Running").await?;
+        world.kubelet.exit(name, 1).await?;
+    }
+    world
+        .never_within(400, "they are taken for replicas", |seen| {
+            seen.conditions("a") != ["Created=True", "Running=True"]
+                || seen.counts("a", "Worker") != [1, 0, 0]
+        })
+        .await
 }

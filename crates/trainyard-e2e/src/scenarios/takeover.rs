@@ -1,6 +1,9 @@
 //! Jobs that the reference operator started: they go on without a restart.
 
-use anyhow::Result;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use http::Method;
 use serde_json::{Value, json};
 
 use super::{Scenario, scenarios};
@@ -15,6 +18,7 @@ pub(super) fn all() -> Vec<Scenario> {
         a_half_created_job,
         a_finished_job,
         an_operator_of_our_own_restarts,
+        a_webhook_left_behind_is_noticed,
     ]
 }
 
@@ -154,4 +158,26 @@ async fn an_operator_of_our_own_restarts(world: World) -> Result<()> {
     equal("status", seen.status("a"), before.status("a"))?;
     equal("worker 1", seen.uid("a-worker-1"), before.uid("a-worker-1"))?;
     equal("nothing is told again", seen.events("a"), before.events("a"))
+}
+
+async fn a_webhook_left_behind_is_noticed(world: World) -> Result<()> {
+    let base = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let name = trainyard_api::names::REFERENCE_WEBHOOK;
+    let webhook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration", "metadata": {"name": name},
+    });
+    world.rest.send(Method::POST, base, Some(&webhook)).await?;
+    let operator = world.start_operator(|_| ()).await?;
+    let mut noticed = false;
+    for _ in 0..100 {
+        noticed = operator.metrics.encode().contains("trainyard_reference_webhook 1");
+        if noticed {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    world.rest.send(Method::DELETE, &format!("{base}/{name}"), None).await?;
+    ensure!(noticed, "the left-over webhook was not noticed: {}", operator.metrics.encode());
+    operator.stop().await
 }

@@ -30,6 +30,8 @@ pub(super) async fn install_without_rules(plane: &ControlPlane) -> Result<()> {
     for version in versions.context("the CRD has versions")? {
         version["schema"]["openAPIV3Schema"] =
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        // The scale subresource checks the fields that it is made of.
+        version["subresources"] = json!({"status": {}});
     }
     let kubectl = plane.kubectl();
     let replaced = kubectl.run_with_input(&["replace", "-f", "-"], &definition.to_string()).await?;
@@ -51,10 +53,19 @@ pub(super) async fn install_without_rules(plane: &ControlPlane) -> Result<()> {
     bail!("the API server still applies the rules of the CRD")
 }
 
+/// kubectl's own `wait` gives up on a definition whose status has not been written yet.
 async fn established(plane: &ControlPlane) -> Result<()> {
     let name = format!("crd/{}", trainyard_api::names::CRD_NAME);
-    let words = ["wait", "--for=condition=Established", "--timeout=60s", &name];
-    plane.kubectl().run(&words).await?.stdout_of_success()?;
+    let words = ["wait", "--for=condition=Established", "--timeout=30s", &name];
+    let mut answer = plane.kubectl().run(&words).await?;
+    for _ in 0..20 {
+        if answer.success() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        answer = plane.kubectl().run(&words).await?;
+    }
+    answer.stdout_of_success()?;
     Ok(())
 }
 

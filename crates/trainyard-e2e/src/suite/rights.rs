@@ -114,7 +114,7 @@ pub(super) async fn check(plane: &ControlPlane) -> Result<()> {
 
 /// The rights that the user's requests made use of; an error when one was refused.
 fn used(log: &str, user: &str) -> Result<BTreeSet<Right>> {
-    let mut used = BTreeSet::new();
+    let mut exercised = BTreeSet::new();
     let mut refused = BTreeSet::new();
     for line in log.lines() {
         let Ok(entry) = serde_json::from_str::<Value>(line) else {
@@ -132,12 +132,12 @@ fn used(log: &str, user: &str) -> Result<BTreeSet<Right>> {
         if entry["responseStatus"]["code"] == 403 {
             refused.insert((right.clone(), text(&entry["responseStatus"]["message"]).to_owned()));
         }
-        used.insert(right);
+        exercised.insert(right);
     }
     if !refused.is_empty() {
         bail!("the operator was refused: {refused:?}");
     }
-    Ok(used)
+    Ok(exercised)
 }
 
 /// The rights that rules give, one by one.
@@ -186,6 +186,6 @@ mod tests {
         let log = entry("list", "pods", 200);
         let seen = used(&log, "op").unwrap();
         let idle: Vec<_> = granted(&rules).into_iter().filter(|r| !seen.contains(r)).collect();
-        assert_eq!(unused.len(), 3);
+        assert_eq!(idle.len(), 3);
     }
 }

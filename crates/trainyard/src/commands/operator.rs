@@ -22,8 +22,6 @@ pub(crate) use go_syntax::two_dashes;
 
 use crate::failure::Failure;
 
-/// Threads that work on jobs. The operator waits for the API server most of the time.
-const WORKERS: usize = 2;
 /// How long answers under way may take at the end.
 const SOCKET_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -34,8 +32,9 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     for note in flags.notes() {
         info!("{note}");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKERS)
+    // One thread: it waits for the API server most of the time, and waking a second one for every
+    // answer would cost more than it brings.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::other("starting the runtime", &error))?;

@@ -238,6 +238,36 @@ fn what_cannot_be_run_fails_and_says_why() {
 }
 
 #[test]
+fn a_name_that_is_too_long_with_its_suffix_fails() {
+    let mut w = World::with(&[("Worker", 11, "Never")]);
+    w.name = "a".repeat(53);
+    w.settle();
+    assert_eq!(w.conditions(), ["Created T"], "53 + -worker-10 = 63");
+    let mut w = World::with(&[("Worker", 11, "Never")]);
+    w.name = "a".repeat(54);
+    w.settle();
+    assert_eq!(w.conditions(), ["Created T", "Failed T"]);
+    assert!(w.typed().conditions[1].message.contains("shorten the name by 1"));
+}
+
+#[test]
+fn what_the_api_server_refuses_to_create_fails_a_job_that_never_ran() {
+    let mut w = World::with(&[("Worker", 1, "Never")]);
+    w.refused = Some("Pod \"j-worker-0\" is invalid: spec.nodeName: Invalid value".into());
+    w.settle();
+    assert_eq!(w.conditions(), ["Created T", "Failed T"]);
+    assert!(w.typed().conditions[1].message.contains("spec.nodeName"));
+
+    let mut w = World::with(&[("Worker", 1, "Never")]);
+    w.settle();
+    w.start_all();
+    w.settle();
+    w.refused = Some("invalid".into());
+    w.settle();
+    assert_eq!(w.conditions(), ["Created T", "Running T"], "what runs goes on");
+}
+
+#[test]
 fn trouble_of_a_pod_is_told_as_long_as_it_lasts() {
     let mut w = World::with(&[("Worker", 1, "Never")]);
     w.settle();
