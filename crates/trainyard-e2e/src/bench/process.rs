@@ -29,21 +29,14 @@ impl Watched {
     /// Starts the operator under test with the rights of its role.
     pub(super) fn start(plane: &ControlPlane, options: &BenchOptions) -> Result<Self> {
         let kubeconfig = plane.kubeconfig(Identity::Operator);
-        let mut command = match &options.operator_cmd {
-            Some(line) => {
-                let mut command = Command::new("sh");
-                command.args(["-c", &format!("exec {line}")]);
-                command
-            }
-            None => {
-                let mut command = Command::new(&options.binary);
-                command.args([
-                    "operator",
-                    "--metrics-bind-address=0",
-                    "--health-probe-bind-address=0",
-                ]);
-                command
-            }
+        let mut command = if let Some(line) = &options.operator_cmd {
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("exec {line}")]);
+            command
+        } else {
+            let mut command = Command::new(&options.binary);
+            command.args(["operator", "--metrics-bind-address=0", "--health-probe-bind-address=0"]);
+            command
         };
         let log = fs::File::create(plane.dir().join("operator.log"))?;
         command

@@ -184,7 +184,7 @@ async fn deleted_after_its_time(world: World) -> Result<()> {
 
 async fn past_its_deadline(world: World) -> Result<()> {
     let _auto = world.kubelet.auto();
-    let job = tfjob("a").workers(2).run_policy("activeDeadlineSeconds", 3);
+    let job = tfjob("a").workers(2).run_policy("activeDeadlineSeconds", 4);
     world.submit(job).await?;
     all_run(&world, 2).await?;
     world.wait_until("the job fails", |seen| seen.is("a", "Failed")).await?;

@@ -114,9 +114,7 @@ async fn nothing_more_is_written(world: World) -> Result<()> {
             seen.told("a", told) && seen.told("a", "Normal TFJobSucceeded")
         })
         .await?;
-    // Counts held back and events in the queue come out within this time.
-    tokio::time::sleep(std::time::Duration::from_millis(400)).await;
-    world.quiet(600).await
+    world.settle(800).await
 }
 
 async fn deletions_are_told(world: World) -> Result<()> {

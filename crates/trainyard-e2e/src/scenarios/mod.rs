@@ -15,6 +15,7 @@ mod leader;
 mod managed_by;
 mod metrics;
 mod pods;
+mod quota;
 mod restart;
 mod scale;
 mod seeds;
@@ -117,8 +118,8 @@ pub fn own_operator() -> Vec<Scenario> {
     .concat()
 }
 
-/// Those that act through the real kubectl; they share one operator.
+/// Those that act through the real kubectl or need a complete API server; they share one operator.
 #[must_use]
 pub fn with_kubectl(kubectl: &Kubectl) -> Vec<Scenario> {
-    [seeds::all(kubectl), kubectl_verbs::all(kubectl)].concat()
+    [seeds::all(kubectl), kubectl_verbs::all(kubectl), quota::all()].concat()
 }

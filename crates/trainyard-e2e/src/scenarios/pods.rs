@@ -170,7 +170,7 @@ async fn last_words_are_kept(world: World) -> Result<()> {
     equal("set", policy("b-worker-0"), "File")
 }
 
-/// What no schema sees: the pod mounts a volume that it does not have. It can be mended.
+/// What no schema sees: the pod mounts a volume that it does not have. It will never be accepted.
 async fn a_template_the_server_refuses(world: World) -> Result<()> {
     let _auto = world.kubelet.auto();
     let job = tfjob("a").workers(1).container("Worker", |container| {
@@ -181,9 +181,12 @@ async fn a_template_the_server_refuses(world: World) -> Result<()> {
     let told = "Warning FailedCreatePod Error creating:";
     let seen = world.wait_until("the refusal is told", |seen| seen.told("a", told)).await?;
     contains("event", &seen.events("a").join("\n"), &["volumeMounts", "nowhere"])?;
+    let seen = world.wait_until("the job fails", |seen| seen.is("a", "Failed")).await?;
+    let condition = seen.condition("a", "Failed");
+    equal("reason", &condition["reason"], "TFJobFailedValidation")?;
+    let message = crate::seen::text(&condition["message"]);
+    contains("message", message, &["volumeMounts[0].name", "nowhere"])?;
     world.wait_conditions("b", &["Created=True", "Running=True"]).await?;
-    let mended = tfjob("a").workers(1).json();
-    world.patch_spec("a", mended["spec"].clone()).await?;
-    world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
+    world.wait_services(&["b-worker-0"]).await?;
     Ok(())
 }

@@ -153,11 +153,11 @@ async fn no_restart_is_counted(world: World) -> Result<()> {
 
 async fn the_deadline_starts_anew(world: World) -> Result<()> {
     let _auto = world.kubelet.auto();
-    world.submit(tfjob("a").workers(1).run_policy("activeDeadlineSeconds", 3)).await?;
+    world.submit(tfjob("a").workers(1).run_policy("activeDeadlineSeconds", 5)).await?;
     world.wait_until("the job runs", |seen| seen.is("a", "Running")).await?;
     suspend(&world, true).await?;
     world.wait_pods(&[]).await?;
-    world.never_within(3500, "a suspended job is late", |seen| seen.is("a", "Failed")).await?;
+    world.never_within(5500, "a suspended job is late", |seen| seen.is("a", "Failed")).await?;
     suspend(&world, false).await?;
     world.wait_until("the job runs again", |seen| seen.is("a", "Running")).await?;
     world.wait_until("its own time is over", |seen| seen.is("a", "Failed")).await?;

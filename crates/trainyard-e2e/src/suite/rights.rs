@@ -129,8 +129,10 @@ fn used(log: &str, user: &str) -> Result<BTreeSet<Right>> {
             resource = format!("{resource}/{part}");
         }
         let right = (text(&entry["verb"]).to_owned(), resource);
-        if entry["responseStatus"]["code"] == 403 {
-            refused.insert((right.clone(), text(&entry["responseStatus"]["message"]).to_owned()));
+        let message = text(&entry["responseStatus"]["message"]);
+        // A full namespace is no want of rights.
+        if entry["responseStatus"]["code"] == 403 && !message.contains("exceeded quota") {
+            refused.insert((right.clone(), message.to_owned()));
         }
         exercised.insert(right);
     }
