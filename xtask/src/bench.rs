@@ -30,8 +30,11 @@ enum What {
 
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
     let What::Operator { jobs, operator_cmd } = arguments.what;
-    let binary = cargo::built_binary(true).await?;
-    let result = bench::operator(BenchOptions { jobs, operator_cmd, binary }).await?;
+    let command = match operator_cmd {
+        Some(line) => bench::OperatorCommand::Other(line),
+        None => bench::OperatorCommand::Ours(cargo::built_binary(true).await?),
+    };
+    let result = bench::operator(BenchOptions { jobs, command }).await?;
     println!("{result}");
     Ok(ExitCode::SUCCESS)
 }

@@ -108,32 +108,20 @@ async fn perform(stage: &Stage, story: &Scenario, fault: Fault, wanted: &End) ->
     let world = stage.open(&story.name).await?;
     let trap = Arc::new(Trap::new(fault));
     let client = layer::client(world.operator_client(), Arc::clone(&trap));
-    let mut operator = Some(world.start_operator_with(client, stories::options).await?);
-    let mut play = std::pin::pin!(story.run(world.clone()));
-    let mut fatal = std::pin::pin!(trap.crashed());
-    let mut crashes = 0;
-    let finished = loop {
-        tokio::select! {
-            result = &mut play => break result,
-            () = &mut fatal, if crashes == 0 => {
-                crashes += 1;
-                if let Some(operator) = operator.take() {
-                    operator.crash().await;
-                }
-                operator = Some(world.start_operator(stories::options).await?);
-            }
+    let first = world.start_operator_with(client, stories::options).await?;
+    let mut play = std::pin::pin!(async {
+        story.run(world.clone()).await?;
+        same_end(&world, wanted).await
+    });
+    // The fault may come with the very last write: the successor has to cope with that as well.
+    tokio::select! {
+        result = &mut play => result?,
+        () = trap.crashed() => {
+            first.crash().await;
+            let _second = world.start_operator(stories::options).await?;
+            play.await?;
         }
-    };
-    finished?;
-    if crashes == 0 && trap.is_sprung() && fault.mode.crashes() {
-        // It happened with the very last write; the successor has to cope with that as well.
-        if let Some(operator) = operator.take() {
-            operator.crash().await;
-        }
-        operator = Some(world.start_operator(stories::options).await?);
     }
-    same_end(&world, wanted).await?;
-    drop(operator);
     Ok(trap.is_sprung())
 }
 

@@ -194,12 +194,6 @@ impl Seen {
         text(&self.pod(pod)["metadata"]["uid"]).to_owned()
     }
 
-    /// The highest version among the objects.
-    #[must_use]
-    pub fn newest(&self) -> u64 {
-        self.objects.values().map(|object| version(object)).max().unwrap_or(0)
-    }
-
     /// How far the watch of a resource has come.
     #[must_use]
     pub fn position(&self, resource: Resource) -> u64 {

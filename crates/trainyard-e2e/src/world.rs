@@ -90,12 +90,6 @@ impl World {
         Ok(created)
     }
 
-    /// Submits the jobs of a YAML text.
-    pub async fn submit_yaml(&self, yaml: &str) -> Result<Value> {
-        let job: Value = serde_saphyr::from_str(yaml).context("reading the scenario's YAML")?;
-        self.submit(job).await
-    }
-
     /// Creates any other object of a resource.
     pub async fn create(&self, resource: Resource, object: &Value) -> Result<Value> {
         let created = self.rest.create(resource, object).await.context("creating an object")?;

@@ -34,10 +34,17 @@ const PATIENCE: Duration = Duration::from_mins(20);
 pub struct BenchOptions {
     /// How many jobs.
     pub jobs: usize,
-    /// The operator to put under load, run by `sh -c` with `KUBECONFIG` set; ours when not given.
-    pub operator_cmd: Option<String>,
-    /// Our own binary, built for release.
-    pub binary: std::path::PathBuf,
+    /// The operator to put under load.
+    pub command: OperatorCommand,
+}
+
+/// An operator that can be started.
+#[derive(Debug, Clone)]
+pub enum OperatorCommand {
+    /// Our own binary.
+    Ours(std::path::PathBuf),
+    /// Any other, as a line for `sh -c` with `KUBECONFIG` set.
+    Other(String),
 }
 
 /// Runs the benchmark; the result is one JSON object.
@@ -53,7 +60,10 @@ pub async fn operator(options: BenchOptions) -> Result<Value> {
     let running = measured["running_s"].as_f64().unwrap_or(f64::NAN);
     let mut result = json!({
         "bench": "operator",
-        "operator": options.operator_cmd.as_deref().unwrap_or("trainyard operator"),
+        "operator": match &options.command {
+            OperatorCommand::Ours(_) => "trainyard operator",
+            OperatorCommand::Other(line) => line,
+        },
         "jobs": options.jobs,
         "replicas": REPLICAS,
         "floor_s": round(floor),

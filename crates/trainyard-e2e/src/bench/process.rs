@@ -5,7 +5,7 @@ use std::{fs, process::Stdio};
 use anyhow::{Context as _, Result, bail};
 use tokio::process::{Child, Command};
 
-use super::BenchOptions;
+use super::{BenchOptions, OperatorCommand};
 use crate::control_plane::{ControlPlane, Identity};
 
 /// Clock ticks per second in `/proc`; fixed on Linux.
@@ -29,14 +29,18 @@ impl Watched {
     /// Starts the operator under test with the rights of its role.
     pub(super) fn start(plane: &ControlPlane, options: &BenchOptions) -> Result<Self> {
         let kubeconfig = plane.kubeconfig(Identity::Operator);
-        let mut command = if let Some(line) = &options.operator_cmd {
-            let mut command = Command::new("sh");
-            command.args(["-c", &format!("exec {line}")]);
-            command
-        } else {
-            let mut command = Command::new(&options.binary);
-            command.args(["operator", "--metrics-bind-address=0", "--health-probe-bind-address=0"]);
-            command
+        let mut command = match &options.command {
+            OperatorCommand::Other(line) => {
+                let mut command = Command::new("sh");
+                command.args(["-c", &format!("exec {line}")]);
+                command
+            }
+            OperatorCommand::Ours(binary) => {
+                let quiet = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
+                let mut command = Command::new(binary);
+                command.arg("operator").args(quiet);
+                command
+            }
         };
         let log = fs::File::create(plane.dir().join("operator.log"))?;
         command

@@ -30,11 +30,6 @@ pub(super) enum Mode {
 impl Mode {
     pub(super) const ALL: [Self; 5] =
         [Self::Before, Self::After, Self::DoubtDone, Self::DoubtLost, Self::Refused];
-
-    /// Whether the operator dies of it.
-    pub(super) const fn crashes(self) -> bool {
-        matches!(self, Self::Before | Self::After)
-    }
 }
 
 /// A mode at the n-th write, counted from 1.
