@@ -18,7 +18,7 @@ use trainyard_api::{JobStatus, Meta, TfJob};
 use trainyard_core::{Config, Observed, Write, outcome_events, plan};
 
 use super::{
-    REPLICAS, WIDTH,
+    NAMESPACE, REPLICAS, WIDTH,
     crowd::Crowd,
     load::{job, make_namespace, merge, post},
 };
@@ -39,12 +39,9 @@ struct Bare {
     events: mpsc::UnboundedSender<Value>,
 }
 
-/// Runs the floor in a namespace of its own; the time from the first job until all are Running.
-pub(super) async fn run(
-    plane: &ControlPlane,
-    namespace: &'static str,
-    jobs: usize,
-) -> Result<Duration> {
+/// Runs the floor; the time from the first job until all are Running.
+pub(super) async fn run(plane: &ControlPlane, jobs: usize) -> Result<Duration> {
+    let namespace = NAMESPACE;
     let client = plane.client(Identity::Admin)?;
     make_namespace(&client, namespace).await?;
     let crowd = Crowd::start(plane.client(Identity::Kubelet)?, namespace, false);

@@ -115,24 +115,26 @@ pub(super) async fn until_condition(
         patience.as_secs()
     );
     let watch = async {
-        let request = Request::get(path).body(Vec::new())?;
-        let events = client.request_events::<Job>(request).await?;
-        let mut events = std::pin::pin!(events);
         let mut there = BTreeSet::new();
-        while let Some(event) = events.next().await {
-            let (WatchEvent::Added(job) | WatchEvent::Modified(job)) = event? else { continue };
-            let conditions = &job.status.conditions;
-            if conditions.iter().any(|c| c.r#type == "Failed" && c.status == "True") {
-                bail!("job {} failed", job.metadata.name);
-            }
-            if conditions.iter().any(|c| c.r#type == wanted) {
-                there.insert(job.metadata.name);
-            }
-            if there.len() >= jobs {
-                return Ok(Instant::now());
+        loop {
+            // A watch that falls behind is ended by the API server; the next one begins with all.
+            let request = Request::get(&path).body(Vec::new())?;
+            let events = client.request_events::<Job>(request).await?;
+            let mut events = std::pin::pin!(events);
+            while let Some(Ok(event)) = events.next().await {
+                let (WatchEvent::Added(job) | WatchEvent::Modified(job)) = event else { continue };
+                let conditions = &job.status.conditions;
+                if conditions.iter().any(|c| c.r#type == "Failed" && c.status == "True") {
+                    bail!("job {} failed", job.metadata.name);
+                }
+                if conditions.iter().any(|c| c.r#type == wanted) {
+                    there.insert(job.metadata.name);
+                }
+                if there.len() >= jobs {
+                    return Ok(Instant::now());
+                }
             }
         }
-        bail!("the watch ended with {} of {jobs} jobs {wanted}", there.len())
     };
     tokio::time::timeout(patience, watch)
         .await

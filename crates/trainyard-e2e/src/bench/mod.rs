@@ -24,6 +24,8 @@ use process::Watched;
 
 /// Replicas of each job: one parameter server and four workers.
 pub(super) const REPLICAS: usize = 5;
+/// Namespace of the load.
+pub(super) const NAMESPACE: &str = "bench";
 /// Requests that the load and the kubelets keep under way.
 pub(super) const WIDTH: usize = 32;
 /// No phase takes longer than this.
@@ -50,12 +52,9 @@ pub enum OperatorCommand {
 /// Runs the benchmark; the result is one JSON object.
 pub async fn operator(options: BenchOptions) -> Result<Value> {
     ensure!(options.jobs > 0, "--jobs must be at least 1");
-    let plane = PlaneOptions { controller_manager: false, audit: true, ..PlaneOptions::default() };
-    let mut plane = ControlPlane::start(plane).await?;
-    suite::install::install(&mut plane).await?;
-    let floor_before = floor::run(&plane, "floor-before", options.jobs).await?;
-    let measured = under_load(&plane, &options).await?;
-    let floor_after = floor::run(&plane, "floor-after", options.jobs).await?;
+    let floor_before = floor::run(&plane().await?, options.jobs).await?;
+    let measured = under_load(&plane().await?, &options).await?;
+    let floor_after = floor::run(&plane().await?, options.jobs).await?;
     let floor = f64::midpoint(floor_before.as_secs_f64(), floor_after.as_secs_f64());
     let running = measured["running_s"].as_f64().unwrap_or(f64::NAN);
     let mut result = json!({
@@ -76,8 +75,17 @@ pub async fn operator(options: BenchOptions) -> Result<Value> {
     Ok(result)
 }
 
+/// A control plane of its own for each part, so that none finds what another left.
+async fn plane() -> Result<ControlPlane> {
+    let options =
+        PlaneOptions { controller_manager: false, audit: true, ..PlaneOptions::default() };
+    let mut plane = ControlPlane::start(options).await?;
+    suite::install::install(&mut plane).await?;
+    Ok(plane)
+}
+
 async fn under_load(plane: &ControlPlane, options: &BenchOptions) -> Result<Value> {
-    let namespace = "bench";
+    let namespace = NAMESPACE;
     let client = plane.client(Identity::Admin)?;
     load::make_namespace(&client, namespace).await?;
     let mut operator = Watched::start(plane, options)?;
