@@ -8,6 +8,7 @@ mod backoff;
 mod cache;
 mod calls;
 mod clock;
+mod connect;
 mod error;
 mod event_memory;
 mod events;
@@ -34,6 +35,7 @@ mod toy;
 mod watch;
 mod writes;
 
+pub use connect::connect;
 pub use error::Error;
 pub use health::Health;
 pub use metrics::Metrics;

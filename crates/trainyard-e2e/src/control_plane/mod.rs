@@ -224,7 +224,12 @@ impl ControlPlane {
 
     /// A client that speaks as `identity`.
     pub fn client(&self, identity: Identity) -> Result<kube::Client> {
-        Ok(kube::Client::try_from(self.config(identity)?)?)
+        let config = self.config(identity)?;
+        Ok(match identity {
+            // The operator talks as its binary does.
+            Identity::Operator => trainyard_operator::connect(config)?,
+            _ => kube::Client::try_from(config)?,
+        })
     }
 
     /// The configuration of such a client, for those who put layers of their own around it.

@@ -37,7 +37,7 @@ pub(super) async fn connect(
     // The operator has its own back-off and must know of every attempt.
     config.default_retry = false;
     let server = config.cluster_url.clone();
-    Client::try_from(config)
+    trainyard_operator::connect(config)
         .map_err(|error| Failure::other(format!("preparing the connection to {server}"), &error))
 }
 
