@@ -8,7 +8,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
+use trainyard_e2e::bench::node::NodeBench;
 use trainyard_e2e::bench::{self, BenchOptions};
+use trainyard_e2e::node::Who;
 
 use crate::cargo;
 
@@ -29,27 +31,58 @@ enum What {
         #[arg(long, value_name = "CMD")]
         operator_cmd: Option<String>,
     },
+    /// The node agent: what a pod costs over a process of a shell, in time, CPU and memory.
+    Node {
+        /// Pods of the parts that need many.
+        #[arg(long, default_value_t = 50)]
+        pods: usize,
+        /// Pairs of the parts that compare.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Run the agent as an ordinary user; needs root.
+        #[arg(long)]
+        user: bool,
+        /// Nothing optimised: to try the benchmark itself, never for its numbers.
+        #[arg(long, hide = true)]
+        debug_binary: bool,
+    },
 }
 
+/// The agent tells what it took to start a pod's program.
+const TOLD: &str = "info,trainyard_node::pod=debug";
+
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
-    if cfg!(debug_assertions) {
-        return again_optimised().await;
+    let tried = matches!(arguments.what, What::Node { debug_binary: true, .. });
+    if cfg!(debug_assertions) && !tried {
+        let told = matches!(arguments.what, What::Node { .. });
+        return again_optimised(told).await;
     }
-    let What::Operator { jobs, operator_cmd } = arguments.what;
-    let command = match operator_cmd {
-        Some(line) => bench::OperatorCommand::Other(line),
-        None => bench::OperatorCommand::Ours(cargo::built_binary(true).await?),
+    let result = match arguments.what {
+        What::Operator { jobs, operator_cmd } => {
+            let command = match operator_cmd {
+                Some(line) => bench::OperatorCommand::Other(line),
+                None => bench::OperatorCommand::Ours(cargo::built_binary(true).await?),
+            };
+            bench::operator(BenchOptions { jobs, command }).await?
+        }
+        What::Node { pods, rounds, user, debug_binary } => {
+            let binary = cargo::built_binary(!debug_binary).await?;
+            let who = if user { Who::User } else { Who::Me };
+            bench::node::node(NodeBench { binary, pods, rounds, who }).await?
+        }
     };
-    let result = bench::operator(BenchOptions { jobs, command }).await?;
     println!("{result}");
     Ok(ExitCode::SUCCESS)
 }
 
 /// The same command line by an optimised build of this program.
-async fn again_optimised() -> Result<ExitCode> {
+async fn again_optimised(told: bool) -> Result<ExitCode> {
     let words = ["run", "--quiet", "--profile", "driver", "--package", "xtask", "--"];
     let mut command = cargo::cargo(&words);
     command.args(std::env::args_os().skip(1));
+    if told {
+        command.env("RUST_LOG", TOLD);
+    }
     let status = command.status().await.context("cannot run `cargo`")?;
     Ok(status
         .code()

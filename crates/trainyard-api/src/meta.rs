@@ -1,12 +1,17 @@
 //! The part of object metadata that decisions need.
 //!
-//! Everything else, above all `managedFields` and annotations, is skipped while reading and never
-//! held in memory. It must not grow a field that no decision uses.
+//! Everything else, above all `managedFields` and other people's annotations, is skipped while reading
+//! and never held in memory. It must not grow a field that no decision uses.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// Annotations of a job that begin so are passed on to its pods: they are for whoever runs them.
+pub const OWN_ANNOTATIONS: &str = "trainyard.dev/";
 
 /// Metadata of an object, reduced to what decisions read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -24,6 +29,9 @@ pub struct Meta {
     pub generation: i64,
     /// Labels.
     pub labels: BTreeMap<String, String>,
+    /// Annotations that begin with [`OWN_ANNOTATIONS`].
+    #[serde(deserialize_with = "own_annotations")]
+    pub annotations: BTreeMap<String, String>,
     /// Owners.
     pub owner_references: Vec<OwnerRef>,
     /// When the object was created.
@@ -70,5 +78,63 @@ impl Meta {
     #[must_use]
     pub fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
+    }
+}
+
+/// Reads only our own annotations; the text of all others is never copied.
+fn own_annotations<'de, D>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    struct Own;
+
+    impl<'de> Visitor<'de> for Own {
+        type Value = BTreeMap<String, String>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a map of annotations")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(BTreeMap::new())
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut own = BTreeMap::new();
+            while let Some(key) = map.next_key::<String>()? {
+                if key.starts_with(OWN_ANNOTATIONS) {
+                    own.insert(key, map.next_value()?);
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(own)
+        }
+    }
+
+    deserializer.deserialize_any(Own)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(annotations: Value) -> BTreeMap<String, String> {
+        let mut meta = json!({"name": "n"});
+        meta["annotations"] = annotations;
+        serde_json::from_str::<Meta>(&meta.to_string()).unwrap().annotations
+    }
+
+    #[test]
+    fn only_our_own_annotations_are_kept() {
+        let kept = read(json!({"a": "b", "trainyard.dev/requirements": "six", "c/d": "e"}));
+        assert_eq!(
+            kept.into_iter().collect::<Vec<_>>(),
+            [("trainyard.dev/requirements".to_owned(), "six".to_owned())]
+        );
+        assert!(read(json!({})).is_empty());
+        assert!(read(Value::Null).is_empty());
     }
 }

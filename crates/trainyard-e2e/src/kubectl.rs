@@ -64,6 +64,18 @@ impl Kubectl {
         Self { program, kubeconfig, home, patience: PATIENCE }
     }
 
+    /// The program itself, for those who run it in another way.
+    #[must_use]
+    pub fn program(&self) -> &std::path::Path {
+        &self.program
+    }
+
+    /// Whom it speaks to, and as whom.
+    #[must_use]
+    pub fn kubeconfig(&self) -> &std::path::Path {
+        &self.kubeconfig
+    }
+
     /// Changes how long one run may take (a minute by default).
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {

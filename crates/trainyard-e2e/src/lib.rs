@@ -10,6 +10,7 @@ pub mod demo;
 pub mod kubectl;
 pub mod kubelet;
 pub mod manifest;
+pub mod node;
 pub mod rest;
 pub mod scenarios;
 pub mod seen;

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{convert::Convert, manifests::Manifests, operator};
+use crate::commands::{convert::Convert, manifests::Manifests, node, operator};
 
 /// Runs distributed TensorFlow training jobs from the manifests people already have.
 #[derive(Debug, Parser)]
@@ -21,6 +21,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     // What the others say about themselves stands at their arguments.
     Operator(Box<operator::Flags>),
+    Node(Box<node::Flags>),
     /// Print the custom resource definition of TFJob, for `kubectl apply -f -`
     Crd,
     Manifests(Manifests),

@@ -11,6 +11,10 @@ mod yaml;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // The holder of a node's pods is this program again: small, with no runtime and no threads.
+    if std::env::args_os().nth(1).is_some_and(|word| word == commands::node::HOLDER) {
+        return trainyard_holder::main();
+    }
     let cli = match cli::parse(std::env::args_os()) {
         Ok(cli) => cli,
         // Help and version end here too, with exit code 0; a reader that has left is no error.

@@ -8,7 +8,7 @@ use trainyard_e2e::counts::Counts;
 
 use super::deny;
 use super::report::Verdict;
-use crate::cargo::{cargo, succeeds, succeeds_while_reading};
+use crate::cargo::{built_binary, cargo, succeeds, succeeds_while_reading};
 use crate::tidy;
 
 /// A test tier.
@@ -20,12 +20,13 @@ pub(crate) enum Tier {
     Deny,
     Unit,
     Cluster,
+    Node,
 }
 
 impl Tier {
     /// From cheap to dear.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Fmt, Self::Tidy, Self::Clippy, Self::Deny, Self::Unit, Self::Cluster];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Fmt, Self::Tidy, Self::Clippy, Self::Deny, Self::Unit, Self::Cluster, Self::Node];
 
     pub(crate) fn purpose(self) -> &'static str {
         match self {
@@ -35,12 +36,13 @@ impl Tier {
             Self::Deny => "licences, sources and duplicates of dependencies",
             Self::Unit => "everything that needs nothing but Rust",
             Self::Cluster => "the operator on a real Kubernetes control plane",
+            Self::Node => "pods as processes, with real TensorFlow, under a real control plane",
         }
     }
 
     /// Does it consist of tests with names?
     pub(crate) fn takes_filter(self) -> bool {
-        matches!(self, Self::Unit | Self::Cluster)
+        matches!(self, Self::Unit | Self::Cluster | Self::Node)
     }
 
     pub(crate) async fn run(self, filter: Option<&str>) -> Result<Verdict> {
@@ -54,6 +56,7 @@ impl Tier {
             Self::Deny => return deny::run().await,
             Self::Unit => unit(filter).await?,
             Self::Cluster => return cluster(filter).await,
+            Self::Node => return node(filter).await,
         };
         Ok(Verdict::Ran(counts))
     }
@@ -68,6 +71,7 @@ impl fmt::Display for Tier {
             Self::Deny => "deny",
             Self::Unit => "unit",
             Self::Cluster => "cluster",
+            Self::Node => "node",
         })
     }
 }
@@ -102,6 +106,14 @@ async fn cluster(filter: Option<&str>) -> Result<Verdict> {
         return Ok(Verdict::Skipped(obstacle));
     }
     Ok(Verdict::Ran(trainyard_e2e::suite::run(filter).await?))
+}
+
+async fn node(filter: Option<&str>) -> Result<Verdict> {
+    if let Some(obstacle) = Binaries::obstacle(&Program::ALL).await? {
+        return Ok(Verdict::Skipped(obstacle));
+    }
+    let binary = built_binary(false).await?;
+    Ok(Verdict::Ran(trainyard_e2e::node::run(&binary, filter).await?))
 }
 
 #[cfg(test)]

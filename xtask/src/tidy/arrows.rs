@@ -6,11 +6,24 @@ use serde_json::Value;
 use super::Finding;
 
 /// Each crate of the workspace with the crates of the workspace that it may use.
-const ALLOWED: [(&str, &[&str]); 6] = [
+const ALLOWED: [(&str, &[&str]); 9] = [
     ("trainyard-api", &[]),
     ("trainyard-core", &["trainyard-api"]),
     ("trainyard-operator", &["trainyard-api", "trainyard-core"]),
-    ("trainyard", &["trainyard-api", "trainyard-core", "trainyard-operator"]),
+    ("trainyard-holder", &[]),
+    ("trainyard-image", &[]),
+    ("trainyard-node", &["trainyard-api", "trainyard-holder", "trainyard-image"]),
+    (
+        "trainyard",
+        &[
+            "trainyard-api",
+            "trainyard-core",
+            "trainyard-operator",
+            "trainyard-holder",
+            "trainyard-image",
+            "trainyard-node",
+        ],
+    ),
     ("trainyard-e2e", &["trainyard-api", "trainyard-core", "trainyard-operator"]),
     ("xtask", &["trainyard-e2e"]),
 ];

@@ -3,6 +3,8 @@
 //! A template goes into a pod as it came, field by field; only what the contract names is added.
 //! Must not decide whether an object is due.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 use trainyard_api::{
     JobStatus, Meta, ReplicaId, ReplicaSpec, ReplicaType, RestartPolicy, RestartScope, TfJobSpec,
@@ -39,6 +41,7 @@ impl Builder<'_> {
         let mut template = spec.template.clone();
         let mut metadata = self.metadata(&name, &labels);
         keep_template_metadata(&mut metadata, template.get("metadata"));
+        pass_annotations_on(&mut metadata, &self.meta.annotations);
         let mut pod_spec = template.get_mut("spec").map(Value::take).unwrap_or_default();
         pod_spec["restartPolicy"] = self.pod_policy(spec).into();
         add_training_port(&mut pod_spec);
@@ -152,6 +155,19 @@ fn keep_template_metadata(metadata: &mut Value, template: Option<&Value>) {
     if let (Some(own), Some(given)) = (own, template.get("labels").and_then(Value::as_object)) {
         for (key, value) in given {
             own.entry(key).or_insert_with(|| value.clone());
+        }
+    }
+}
+
+/// What the job says to whoever runs its pods; the template's own word counts more.
+fn pass_annotations_on(metadata: &mut Value, annotations: &BTreeMap<String, String>) {
+    let Some(metadata) = metadata.as_object_mut().filter(|_| !annotations.is_empty()) else {
+        return;
+    };
+    let own = metadata.entry("annotations").or_insert_with(|| json!({}));
+    for (key, value) in annotations {
+        if let Some(own) = own.as_object_mut() {
+            own.entry(key).or_insert_with(|| value.clone().into());
         }
     }
 }

@@ -8,6 +8,7 @@ mod audit;
 mod crowd;
 mod floor;
 mod load;
+pub mod node;
 mod process;
 
 use std::time::{Duration, Instant};

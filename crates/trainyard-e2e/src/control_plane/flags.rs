@@ -14,6 +14,8 @@ pub(super) const AUDIT_POLICY: &str = r#"{
 }
 "#;
 
+const DISABLED_PLUGINS: &str = "--disable-admission-plugins=";
+
 /// Where the servers listen, on loopback.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ports {
@@ -64,11 +66,11 @@ pub(super) fn api_server(
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--service-account-key-file={}", secrets.account_public_key().display()),
         format!("--service-account-signing-key-file={}", secrets.account_key().display()),
+        format!("--kubelet-client-certificate={}", secrets.kubelet_client_certificate().display()),
+        format!("--kubelet-client-key={}", secrets.kubelet_client_key().display()),
         "--external-hostname=127.0.0.1".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),
-        // Pods of the tests name no service account, and no controller makes the default one.
-        "--disable-admission-plugins=ServiceAccount".to_owned(),
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
         // Nobody dials the `kubernetes` service.
         "--endpoint-reconciler-type=none".to_owned(),
@@ -84,6 +86,11 @@ pub(super) fn api_server(
         flags.push("--audit-log-mode=blocking".to_owned());
         flags.push("--audit-log-maxsize=0".to_owned());
     }
+    // The server adds up what repeated flags disable, so that one given here stands for ours.
+    if !extra.iter().any(|flag| flag.starts_with(DISABLED_PLUGINS)) {
+        // Pods of the tests name no service account, and no controller makes the default one.
+        flags.push(format!("{DISABLED_PLUGINS}ServiceAccount"));
+    }
     flags.extend_from_slice(extra);
     flags
 }
@@ -93,6 +100,8 @@ pub(super) fn controller_manager(secrets: &Credentials, controllers: &[String]) 
     vec![
         format!("--kubeconfig={}", kubeconfig.display()),
         format!("--controllers={}", controllers.join(",")),
+        format!("--root-ca-file={}", secrets.authority_file().display()),
+        format!("--service-account-private-key-file={}", secrets.account_key().display()),
         "--use-service-account-credentials=false".to_owned(),
         "--leader-elect=false".to_owned(),
         "--secure-port=0".to_owned(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use rcgen::{
-    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
 use serde_json::json;
@@ -134,6 +134,19 @@ impl Credentials {
         self.dir.join(SERVING_KEY)
     }
 
+    /// The authority that signs all certificates here, the API server's to kubelets among them.
+    pub(super) fn authority_file(&self) -> PathBuf {
+        self.dir.join(AUTHORITY)
+    }
+
+    pub(super) fn kubelet_client_certificate(&self) -> PathBuf {
+        self.dir.join(KUBELET_CLIENT_CERTIFICATE)
+    }
+
+    pub(super) fn kubelet_client_key(&self) -> PathBuf {
+        self.dir.join(KUBELET_CLIENT_KEY)
+    }
+
     pub(super) fn account_key(&self) -> PathBuf {
         self.dir.join(ACCOUNT_KEY)
     }
@@ -178,30 +191,43 @@ impl Credentials {
 const AUTHORITY: &str = "ca.crt";
 const SERVING_CERTIFICATE: &str = "apiserver.crt";
 const SERVING_KEY: &str = "apiserver.key";
+const KUBELET_CLIENT_CERTIFICATE: &str = "apiserver-kubelet-client.crt";
+const KUBELET_CLIENT_KEY: &str = "apiserver-kubelet-client.key";
 const ACCOUNT_KEY: &str = "service-accounts.key";
 const ACCOUNT_PUBLIC_KEY: &str = "service-accounts.pub";
 
-/// An authority, a serving certificate for loopback signed by it, and the key that signs service
-/// account tokens. Returns the authority's certificate in DER.
+/// Where pods find the API server: the first address of the services' range.
+pub(super) const SERVICE_ADDRESS: &str = "10.96.0.1";
+
+/// An authority, a serving certificate for loopback signed by it, the certificate by which kubelets
+/// know the API server, and the key that signs service account tokens. Returns the authority's
+/// certificate in DER.
 fn write_certificates(dir: &Path) -> Result<Vec<u8>> {
     let mut authority = CertificateParams::new(Vec::new())?;
+    // OpenSSL takes a certificate whose issuer has its subject's name for one that signed itself.
+    authority.distinguished_name.push(DnType::CommonName, "authority of the tests");
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     let authority_key = KeyPair::generate()?;
     let authority_certificate = authority.self_signed(&authority_key)?;
     let issuer = Issuer::new(authority, authority_key);
 
-    let names = ["localhost", "kubernetes.default.svc", "127.0.0.1"];
-    let mut serving = CertificateParams::new(names.map(str::to_owned).to_vec())?;
-    serving.use_authority_key_identifier_extension = true;
-    serving.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    serving.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let serving_key = KeyPair::generate()?;
-    let serving_certificate = serving.signed_by(&serving_key, &issuer)?;
-
+    let sign = |names: &[&str], purpose, certificate: &str, key_file: &str| -> Result<()> {
+        let names = names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let mut params = CertificateParams::new(names)?;
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![purpose];
+        let key = KeyPair::generate()?;
+        let signed = params.signed_by(&key, &issuer)?;
+        write_secret(&dir.join(certificate), signed.pem().as_bytes())?;
+        write_secret(&dir.join(key_file), key.serialize_pem().as_bytes())
+    };
+    let serving = ["localhost", "kubernetes.default.svc", "127.0.0.1", SERVICE_ADDRESS];
+    sign(&serving, ExtendedKeyUsagePurpose::ServerAuth, SERVING_CERTIFICATE, SERVING_KEY)?;
+    let client = ExtendedKeyUsagePurpose::ClientAuth;
+    sign(&[], client, KUBELET_CLIENT_CERTIFICATE, KUBELET_CLIENT_KEY)?;
     write_secret(&dir.join(AUTHORITY), authority_certificate.pem().as_bytes())?;
-    write_secret(&dir.join(SERVING_CERTIFICATE), serving_certificate.pem().as_bytes())?;
-    write_secret(&dir.join(SERVING_KEY), serving_key.serialize_pem().as_bytes())?;
     // The server signs with a private key in this form but verifies only with a public one.
     let account_key = KeyPair::generate()?;
     write_secret(&dir.join(ACCOUNT_KEY), account_key.serialize_pem().as_bytes())?;

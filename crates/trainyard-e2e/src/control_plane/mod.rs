@@ -249,6 +249,12 @@ impl ControlPlane {
         self.credentials.user(identity)
     }
 
+    /// The authority that signed the certificate which the API server shows to kubelets.
+    #[must_use]
+    pub fn kubelet_client_authority(&self) -> PathBuf {
+        self.credentials.authority_file()
+    }
+
     /// The audit log: one JSON object a line, complete up to the last answered request.
     #[must_use]
     pub fn audit_log(&self) -> PathBuf {

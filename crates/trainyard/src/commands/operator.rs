@@ -2,13 +2,11 @@
 //!
 //! Owns flags, logs, the connection, signals and sockets; the work itself is `trainyard-operator`.
 
-mod client;
 mod flags;
 mod go_syntax;
 mod inherited;
 mod listen;
 mod logs;
-mod signals;
 
 use std::time::Duration;
 
@@ -20,6 +18,7 @@ use trainyard_operator::{Error, Operator, serve};
 pub(crate) use flags::{Flags, LEASE};
 pub(crate) use go_syntax::two_dashes;
 
+use super::{client, signals};
 use crate::failure::Failure;
 
 /// How long answers under way may take at the end.
@@ -28,7 +27,7 @@ const SOCKET_PATIENCE: Duration = Duration::from_secs(2);
 /// Runs the operator.
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let options = flags.options()?;
-    logs::start(&flags.logs);
+    super::logs::start(flags.logs.format(), flags.logs.level());
     for note in flags.notes() {
         info!("{note}");
     }
@@ -44,7 +43,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
 async fn operate(flags: &Flags, options: trainyard_operator::Options) -> Result<(), Failure> {
     let stop = CancellationToken::new();
     let mut signals = signals::Signals::catch()?;
-    let client = client::connect(flags.kubeconfig.as_deref(), flags.master.as_deref()).await?;
+    let config = client::config(flags.kubeconfig.as_deref(), flags.master.as_deref()).await?;
+    let client = client::connect(config)?;
     info!(
         version = env!("CARGO_PKG_VERSION"),
         namespace = options.namespace.as_deref().unwrap_or("all"),

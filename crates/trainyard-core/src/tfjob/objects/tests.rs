@@ -177,3 +177,24 @@ fn no_template_makes_it_panic() {
         let _ = one(&template);
     }
 }
+
+#[test]
+fn a_jobs_words_to_its_node_go_to_its_pods() {
+    let key = |name: &str| format!("trainyard.dev/{name}");
+    let meta = Meta {
+        annotations: [(key("a"), "job".to_owned()), (key("b"), "job".to_owned())].into(),
+        ..Meta::default()
+    };
+    for (given, a) in [(json!({"trainyard.dev/a": "template"}), "template"), (Value::Null, "job")] {
+        let containers = json!([{"name": "tensorflow", "image": "tf"}]);
+        let template =
+            json!({"metadata": {"annotations": given}, "spec": {"containers": containers}});
+        let spec = json!({"tfReplicaSpecs": {"Worker": {"template": template}}});
+        let spec = TfJobSpec::parse(spec).unwrap();
+        let config = Config::default();
+        let builder = Builder { meta: &meta, spec: &spec, config: &config };
+        let id = ReplicaId { kind: ReplicaType::Worker, index: 0 };
+        let pod = builder.pod(id, &JobStatus::default()).unwrap().body;
+        assert_eq!(pod["metadata"]["annotations"], json!({key("a"): a, key("b"): "job"}));
+    }
+}

@@ -1,8 +1,8 @@
 //! Command lines of the reference operators, as found in deployments.
 
-use super::super::logs::Format;
 use super::*;
 use crate::cli::{self, Command};
+use crate::commands::logs::Format;
 
 fn read(line: &str) -> Result<Flags, clap::Error> {
     let args = ["trainyard", "operator"].into_iter().chain(line.split_whitespace());

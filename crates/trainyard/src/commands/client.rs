@@ -16,11 +16,11 @@ use crate::failure::Failure;
 const HINT: &str = "name a kubeconfig with --kubeconfig or KUBECONFIG, \
     or run in a pod with a service account";
 
-/// Connects. Nothing is sent yet, so an API server that is away is found out later and waited for.
-pub(super) async fn connect(
+/// Where the API server is, and who we are to it.
+pub(super) async fn config(
     kubeconfig: Option<&Path>,
     master: Option<&str>,
-) -> Result<Client, Failure> {
+) -> Result<Config, Failure> {
     let mut config = match load(kubeconfig).await {
         Ok(config) => config,
         Err(failure) => match master.filter(|_| kubeconfig.is_none()) {
@@ -34,8 +34,13 @@ pub(super) async fn connect(
     if config.accept_invalid_certs {
         warn!("the API server's certificate is not checked: the kubeconfig says so");
     }
-    // The operator has its own back-off and must know of every attempt.
+    // Whoever connects has a back-off of its own and must know of every attempt.
     config.default_retry = false;
+    Ok(config)
+}
+
+/// Connects. Nothing is sent yet, so an API server that is away is found out later and waited for.
+pub(super) fn connect(config: Config) -> Result<Client, Failure> {
     let server = config.cluster_url.clone();
     trainyard_operator::connect(config)
         .map_err(|error| Failure::other(format!("preparing the connection to {server}"), &error))

@@ -1,4 +1,4 @@
-//! The signals that end the operator.
+//! The signals that end a command which runs until it is told to stop.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

@@ -1,0 +1,204 @@
+//! `trainyard node` as a process: as root or as an ordinary user, ended in order or killed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use tokio::process::{Child, Command};
+
+use super::Stage;
+
+const READY: Duration = Duration::from_mins(1);
+/// An id that owns nothing on the machine.
+const NOBODY: u32 = 65_534;
+
+/// Who runs the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// Whoever runs the tests.
+    Me,
+    /// An ordinary user without any rights; the tests must run as root.
+    User,
+}
+
+/// What an agent is told.
+#[derive(Clone, Debug)]
+pub struct AgentOptions {
+    /// Names of its nodes.
+    pub nodes: Vec<String>,
+    /// Who runs it.
+    pub who: Who,
+    /// More flags.
+    pub flags: Vec<String>,
+    /// Where it keeps its state; a new folder if not given.
+    pub state: Option<PathBuf>,
+}
+
+impl Default for AgentOptions {
+    fn default() -> Self {
+        Self {
+            nodes: vec!["alder".to_owned(), "birch".to_owned()],
+            who: Who::Me,
+            flags: Vec::new(),
+            state: None,
+        }
+    }
+}
+
+/// A running agent.
+#[derive(Debug)]
+pub struct Agent {
+    child: Mutex<Child>,
+    /// Its process id.
+    pub pid: u32,
+    /// Where it keeps its state.
+    pub state: PathBuf,
+    /// Its nodes.
+    pub nodes: Vec<String>,
+    log: PathBuf,
+}
+
+impl Agent {
+    /// Starts an agent and waits until its nodes are ready.
+    pub async fn start(stage: &Stage, options: AgentOptions) -> Result<Self> {
+        let number = stage.number();
+        let folder = match options.state.clone() {
+            Some(folder) => folder,
+            None => fresh_folder(stage, &format!("state-{number}"), options.who)?,
+        };
+        let log = stage.dir.join(format!("node-{number}.log"));
+        let sink = fs::File::create(&log)?;
+        let (binary, kubeconfig, authority) = files_for(stage, options.who)?;
+        let mut command = match options.who {
+            Who::Me => Command::new(&binary),
+            Who::User => {
+                let mut command = Command::new("setpriv");
+                let ids = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
+                command.args(ids).args(["--clear-groups", "--"]).arg(&binary);
+                command
+            }
+        };
+        command
+            .arg("node")
+            .arg(format!("--nodes={}", options.nodes.join(",")))
+            .arg("--kubeconfig")
+            .arg(&kubeconfig)
+            .arg("--client-ca-file")
+            .arg(&authority)
+            .arg("--state-dir")
+            .arg(&folder)
+            // Programs of this machine, for pods that are about anything but images.
+            .arg("--image=test=host")
+            .args(&options.flags)
+            .stdin(Stdio::null())
+            .stdout(sink.try_clone()?)
+            .stderr(sink)
+            .kill_on_drop(true);
+        if options.who == Who::User {
+            command.env("HOME", &folder).env_remove("XDG_CACHE_HOME");
+        }
+        let child = command.spawn().context("starting `trainyard node`")?;
+        let pid = child.id().context("the agent ended at once")?;
+        let agent = Self {
+            child: Mutex::new(child),
+            pid,
+            state: folder,
+            nodes: options.nodes.clone(),
+            log,
+        };
+        agent.wait_until_ready().await?;
+        Ok(agent)
+    }
+
+    async fn wait_until_ready(&self) -> Result<()> {
+        let started = Instant::now();
+        while started.elapsed() < READY {
+            self.check()?;
+            if self.log_text().contains("node is ready") {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        bail!("the agent is not ready after {READY:?}; its log:\n{}", self.log_text())
+    }
+
+    /// What it has logged.
+    pub fn log_text(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Where it logs.
+    pub fn log_path(&self) -> PathBuf {
+        self.log.clone()
+    }
+
+    /// An error with its log when it has ended.
+    pub fn check(&self) -> Result<()> {
+        let mut child = self.child.lock().map_err(|_| anyhow::anyhow!("a case panicked"))?;
+        match child.try_wait()? {
+            None => Ok(()),
+            Some(status) => bail!("the agent ended with {status}; its log:\n{}", self.log_text()),
+        }
+    }
+
+    /// Ends it in order.
+    pub async fn stop(self) -> Result<()> {
+        signal(self.pid, rustix::process::Signal::TERM)?;
+        let mut child = self.child.into_inner().map_err(|_| anyhow::anyhow!("a case panicked"))?;
+        let ended = tokio::time::timeout(Duration::from_secs(30), child.wait()).await;
+        let status = ended.context("the agent does not end")??;
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        anyhow::ensure!(status.success(), "the agent ended with {status}; its log:\n{log}");
+        Ok(())
+    }
+
+    /// Kills it, as a crash would.
+    pub async fn kill(self) -> Result<()> {
+        let mut child = self.child.into_inner().map_err(|_| anyhow::anyhow!("a case panicked"))?;
+        child.kill().await?;
+        Ok(())
+    }
+}
+
+fn signal(pid: u32, signal: rustix::process::Signal) -> Result<()> {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    rustix::process::kill_process(pid.context("no process id")?, signal)?;
+    Ok(())
+}
+
+/// A new folder that its user may write, removed with the stage.
+fn fresh_folder(stage: &Stage, name: &str, who: Who) -> Result<PathBuf> {
+    let folder = stage.ground.path().join(name);
+    fs::create_dir_all(&folder)?;
+    if who == Who::User {
+        std::os::unix::fs::chown(&folder, Some(NOBODY), Some(NOBODY))?;
+    }
+    Ok(folder)
+}
+
+/// The binary and the files it needs, where its user may read them.
+fn files_for(stage: &Stage, who: Who) -> Result<(PathBuf, PathBuf, PathBuf)> {
+    if who == Who::Me {
+        return Ok((stage.binary.clone(), stage.kubeconfig.clone(), stage.authority.clone()));
+    }
+    let folder = fresh_folder(stage, &format!("user-{}", stage.number()), who)?;
+    let copy = |from: &Path, mode: u32| -> Result<PathBuf> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let to = folder.join(from.file_name().context("a file without a name")?);
+        fs::copy(from, &to)?;
+        fs::set_permissions(&to, fs::Permissions::from_mode(mode))?;
+        std::os::unix::fs::chown(&to, Some(NOBODY), Some(NOBODY))?;
+        Ok(to)
+    };
+    let authority = copy(&stage.authority, 0o444)?;
+    let kubeconfig = copy(&stage.kubeconfig, 0o400)?;
+    // It names the authority's file, which this user cannot read where it lies.
+    let text = fs::read_to_string(&kubeconfig)?;
+    let text =
+        text.replace(&stage.authority.display().to_string(), &authority.display().to_string());
+    fs::write(&kubeconfig, text)?;
+    Ok((copy(&stage.binary, 0o555)?, kubeconfig, authority))
+}

@@ -1,0 +1,79 @@
+//! The cases, by what they are about.
+
+mod env;
+mod exec;
+mod full;
+mod killed;
+mod leaks;
+mod levels;
+mod life;
+mod logs;
+mod look;
+mod machine;
+mod network;
+mod node;
+mod objects;
+mod probes;
+mod refused;
+mod restart;
+mod security;
+mod tensorflow;
+mod user;
+mod volumes;
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::{Agent, Stage};
+
+type Played<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
+
+/// A case that shares one agent with others.
+#[derive(Clone, Copy)]
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    pub(super) play: for<'a> fn(&'a Stage, &'a Agent) -> Played<'a>,
+}
+
+/// A case that starts agents of its own, alone on the machine.
+#[derive(Clone, Copy)]
+pub(super) struct Alone {
+    pub(super) name: &'static str,
+    pub(super) longest: Duration,
+    pub(super) play: for<'a> fn(&'a Stage) -> Played<'a>,
+}
+
+/// Cases on a common agent.
+pub(super) fn shared() -> Vec<Case> {
+    [
+        life::all(),
+        restart::all(),
+        probes::all(),
+        logs::all(),
+        exec::all(),
+        refused::all(),
+        node::all(),
+        env::all(),
+        volumes::all(),
+        network::all(),
+        security::all(),
+    ]
+    .concat()
+}
+
+/// Cases with agents of their own.
+pub(super) fn alone() -> Vec<Alone> {
+    [
+        volumes::alone(),
+        network::alone(),
+        levels::all(),
+        user::alone(),
+        full::alone(),
+        killed::alone(),
+        leaks::alone(),
+        tensorflow::cases(),
+    ]
+    .concat()
+}

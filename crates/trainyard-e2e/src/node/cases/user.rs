@@ -1,0 +1,67 @@
+//! The kubelet's contract once more, kept by an agent that an ordinary user runs.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use futures::StreamExt as _;
+
+use super::{Alone, Case, exec, life, logs, node, probes, refused, restart};
+use crate::node::{Agent, AgentOptions, Stage, Who};
+
+/// Cases under way at the same time.
+const AT_ONCE: usize = 4;
+/// No case takes longer.
+const LONGEST: Duration = Duration::from_mins(3);
+
+pub(super) fn alone() -> Vec<Alone> {
+    let longest = Duration::from_mins(8);
+    vec![
+        Alone { name: "user/keeps_the_contract", longest, play: |s| Box::pin(bridge(s)) },
+        Alone { name: "user/without_a_bridge", longest, play: |s| Box::pin(loopback(s)) },
+    ]
+}
+
+async fn bridge(stage: &Stage) -> Result<()> {
+    keeps_the_contract(stage, &["cedar", "elm"], &[]).await
+}
+
+async fn loopback(stage: &Stage) -> Result<()> {
+    keeps_the_contract(stage, &["hazel", "larch"], &["--network=loopback"]).await
+}
+
+async fn keeps_the_contract(stage: &Stage, nodes: &[&str], flags: &[&str]) -> Result<()> {
+    // Without root, whoever runs the tests is the ordinary user.
+    let who = if rustix::process::geteuid().is_root() { Who::User } else { Who::Me };
+    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let options =
+        AgentOptions { nodes: owned(nodes), flags: owned(flags), who, ..AgentOptions::default() };
+    let agent = Agent::start(stage, options).await?;
+    let cases = [
+        life::all(),
+        restart::all(),
+        probes::all(),
+        logs::all(),
+        exec::all(),
+        refused::all(),
+        node::all(),
+    ]
+    .concat();
+    let play =
+        async |case: Case| match tokio::time::timeout(LONGEST, (case.play)(stage, &agent)).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(format!("{}: {error:#}", case.name)),
+            Err(_) => Some(format!("{}: took longer than {LONGEST:?}", case.name)),
+        };
+    let failures: Vec<String> = futures::stream::iter(cases)
+        .map(play)
+        .buffer_unordered(AT_ONCE)
+        .filter_map(async |failure| failure)
+        .collect()
+        .await;
+    agent.check()?;
+    agent.stop().await?;
+    if failures.is_empty() {
+        return Ok(());
+    }
+    bail!("{} cases failed:\n{}", failures.len(), failures.join("\n"))
+}

@@ -1,0 +1,60 @@
+//! The tier on a real control plane with a real node: pods that run as processes of this machine, real
+//! kubectl, real TensorFlow.
+//!
+//! Starts `trainyard` as a user would. Must not know how the agent does what it does.
+
+mod agent;
+mod cases;
+mod pods;
+mod stage;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use futures::StreamExt as _;
+
+use crate::counts::Counts;
+use crate::suite::report::Report;
+
+pub use agent::{Agent, AgentOptions, Who};
+pub use pods::{Pods, exit_code, waiting_reason};
+pub use stage::Stage;
+
+/// Cases under way at the same time: they share two cores with the control plane.
+const AT_ONCE: usize = 4;
+/// No case without TensorFlow takes longer.
+const LONGEST: Duration = Duration::from_mins(3);
+
+/// Runs the cases whose names contain `filter` with this binary.
+pub async fn run(binary: &Path, filter: Option<&str>) -> Result<Counts> {
+    let stage = Stage::start(binary).await?;
+    let report = Report::default();
+    let wants = |name: &str| filter.is_none_or(|filter| name.contains(filter));
+    let shared: Vec<_> = cases::shared().into_iter().filter(|case| wants(case.name)).collect();
+    if !shared.is_empty() {
+        let agent = Agent::start(&stage, AgentOptions::default()).await?;
+        let play = async |case: cases::Case| {
+            let started = Instant::now();
+            let result = bounded(LONGEST, (case.play)(&stage, &agent)).await;
+            report.tell(case.name, &result, started.elapsed());
+        };
+        futures::stream::iter(shared).for_each_concurrent(AT_ONCE, play).await;
+        report.tell("node/agent_still_runs", &agent.check(), Duration::ZERO);
+        agent.stop().await?;
+    }
+    for case in cases::alone().into_iter().filter(|case| wants(case.name)) {
+        let started = Instant::now();
+        let result = bounded(case.longest, (case.play)(&stage)).await;
+        report.tell(case.name, &result, started.elapsed());
+    }
+    stage.check()?;
+    Ok(report.finish())
+}
+
+async fn bounded(longest: Duration, play: impl Future<Output = Result<()>>) -> Result<()> {
+    match tokio::time::timeout(longest, play).await {
+        Ok(result) => result,
+        Err(_) => Err(anyhow!("took longer than {longest:?}")),
+    }
+}

@@ -1,0 +1,201 @@
+//! The last steps of a process before it becomes the program: cgroup, session, terminal, limits,
+//! privileges, and the program itself.
+//!
+//! Says what failed on a pipe that the program's start closes. Must not know mounts.
+
+use std::ffi::CString;
+use std::io::{self, Read};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, CWD, Mode, accessat};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Resource, Rlimit, Signal};
+
+use super::privileges::{self, Rights};
+use crate::cgroup::Entrances;
+use crate::protocol::{Privileges, Refusal, RefusalKind, User};
+use crate::refuse::{OrRefuse, refusal, words};
+use crate::sys::{self, Pid};
+
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Everything a program starts with.
+pub(crate) struct Program<'a> {
+    pub(crate) argv: &'a [String],
+    pub(crate) env: &'a [(String, String)],
+    pub(crate) cwd: &'a Path,
+    pub(crate) user: &'a User,
+    pub(crate) privileges: &'a Privileges,
+    pub(crate) tty: bool,
+    pub(crate) stdio: &'a [OwnedFd; 3],
+    /// Ways into the container's cgroups.
+    pub(crate) entrances: &'a Entrances,
+    pub(crate) rights: Rights,
+    /// How many descriptors it may have, as the holder found it.
+    pub(crate) descriptors: Rlimit,
+    /// A process of the container to share the user namespace with.
+    pub(crate) peer: Option<BorrowedFd<'a>>,
+}
+
+/// Forks the program; what failed before it ran can be read from the pipe, by [`outcome`].
+pub(crate) fn start(program: &Program<'_>) -> io::Result<(Pid, OwnedFd)> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    let child = |placed: bool| {
+        let Err(refusal) = run(program, placed);
+        // Nobody reads it only when the container is ended already.
+        let text = serde_json::to_vec(&refusal).unwrap_or_default();
+        let _ = rustix::io::write(&writer, &text);
+        1
+    };
+    let placed = program.entrances.folder.as_ref();
+    let pid = match placed.map(|folder| sys::fork_into_group(folder, || child(true))) {
+        Some(Ok(pid)) => pid,
+        // Kernels before 5.7 cannot; it goes there itself.
+        _ => sys::fork(0, || child(false))?,
+    };
+    Ok((pid, reader))
+}
+
+/// Reads how a start went; waits until it is known.
+pub(crate) fn outcome(report: OwnedFd) -> Result<(), Refusal> {
+    let mut text = Vec::new();
+    std::fs::File::from(report)
+        .read_to_end(&mut text)
+        .or_refuse(RefusalKind::Machine, || "hearing how the program started".to_owned())?;
+    match serde_json::from_slice(&text) {
+        _ if text.is_empty() => Ok(()),
+        Ok(refusal) => Err(refusal),
+        Err(error) => Err(refusal(RefusalKind::Machine, "starting the program", error.to_string())),
+    }
+}
+
+/// `placed`: it is in its cgroup already.
+fn run(program: &Program<'_>, placed: bool) -> Result<std::convert::Infallible, Refusal> {
+    let machine = RefusalKind::Machine;
+    for entrance in program.entrances.files.iter().filter(|_| !placed) {
+        rustix::io::write(entrance, b"0")
+            .or_refuse(machine, || "entering the cgroup".to_owned())?;
+    }
+    rustix::process::setsid().or_refuse(machine, || "starting a session".to_owned())?;
+    let step = || "setting up standard input and output".to_owned();
+    for (descriptor, number) in program.stdio.iter().zip(0..) {
+        sys::duplicate_onto(descriptor, number).or_refuse(machine, step)?;
+    }
+    if program.tty {
+        rustix::process::ioctl_tiocsctty(&program.stdio[0])
+            .or_refuse(machine, || "taking the terminal".to_owned())?;
+    }
+    limits(program.descriptors);
+    rustix::process::umask(Mode::from_raw_mode(0o022));
+    rustix::process::chdir(program.cwd).or_refuse(RefusalKind::NoSuchProgram, || {
+        format!("entering the working directory {}", program.cwd.display())
+    })?;
+    privileges::assume(program.user, program.privileges, program.rights, program.peer)?;
+    // After the change of user, which takes it away.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .or_refuse(machine, || "binding the program to its container".to_owned())?;
+    sys::close_on_exec_from(3).or_refuse(machine, step)?;
+    sys::reset_signals();
+    execute(program.argv, program.env)
+}
+
+/// No core files, and as many descriptors as the holder itself was started with. Both only lower, and
+/// a limit that cannot be lowered is not worth a pod.
+fn limits(descriptors: Rlimit) {
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    let _ = rustix::process::setrlimit(Resource::Core, none);
+    let _ = rustix::process::setrlimit(Resource::Nofile, descriptors);
+}
+
+fn execute(argv: &[String], env: &[(String, String)]) -> Result<std::convert::Infallible, Refusal> {
+    let step = |name: &str| format!("exec: {name:?}");
+    let Some(name) = argv.first().filter(|name| !name.is_empty()) else {
+        return Err(refusal(RefusalKind::BadRequest, "exec", "no command specified"));
+    };
+    let text = |bytes: &[u8]| {
+        CString::new(bytes).or_refuse(RefusalKind::BadRequest, || {
+            format!("exec: {name:?}: an argument or variable has a zero byte")
+        })
+    };
+    let path = find(name, env)
+        .map_err(|reason| refusal(RefusalKind::NoSuchProgram, step(name), reason))?;
+    let arguments =
+        argv.iter().map(|argument| text(argument.as_bytes())).collect::<Result<Vec<_>, _>>()?;
+    let variables = env
+        .iter()
+        .map(|(key, value)| text(format!("{key}={value}").as_bytes()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let error = sys::execute(&text(path.as_os_str().as_bytes())?, &arguments, &variables);
+    let (kind, reason) = match error.raw_os_error() {
+        Some(libc::ENOENT) if path.exists() => {
+            (RefusalKind::NoSuchProgram, "its interpreter or loader is not there".to_owned())
+        }
+        Some(
+            libc::ENOENT
+            | libc::EACCES
+            | libc::ENOEXEC
+            | libc::ENOTDIR
+            | libc::EISDIR
+            | libc::ELOOP
+            | libc::EPERM,
+        ) => (RefusalKind::NoSuchProgram, words(&error)),
+        Some(libc::E2BIG) => (RefusalKind::BadRequest, words(&error)),
+        _ => (RefusalKind::Machine, words(&error)),
+    };
+    Err(refusal(kind, step(name), reason))
+}
+
+/// Where a program lies: a name without a slash is looked up in `PATH`.
+fn find(name: &str, env: &[(String, String)]) -> Result<PathBuf, String> {
+    if name.contains('/') {
+        return Ok(PathBuf::from(name));
+    }
+    let path = env.iter().rev().find(|(key, _)| key == "PATH");
+    let path = path.map_or(DEFAULT_PATH, |(_, value)| value.as_str());
+    let mut forbidden = false;
+    for folder in path.split(':') {
+        let folder = if folder.is_empty() { "." } else { folder };
+        let candidate = Path::new(folder).join(name);
+        let runs = accessat(CWD, &candidate, Access::EXEC_OK, AtFlags::EACCESS);
+        match (runs, candidate.is_file()) {
+            (Ok(()), true) => return Ok(candidate),
+            (Err(rustix::io::Errno::ACCESS), true) => forbidden = true,
+            _ => {}
+        }
+    }
+    Err(if forbidden {
+        "permission denied".to_owned()
+    } else {
+        "executable file not found in $PATH".to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn programs_are_found_as_a_shell_finds_them() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("bin");
+        fs::create_dir_all(folder.join("folder")).unwrap();
+        for (name, mode) in [("runs", 0o755), ("plain", 0o644)] {
+            fs::write(folder.join(name), "").unwrap();
+            fs::set_permissions(folder.join(name), Permissions::from_mode(mode)).unwrap();
+        }
+        let path = format!("/nowhere:{}", folder.display());
+        let env = [("PATH".to_owned(), "/ignored".to_owned()), ("PATH".to_owned(), path)];
+        assert_eq!(find("runs", &env).unwrap(), folder.join("runs"));
+        assert_eq!(find("plain", &env).unwrap_err(), "permission denied");
+        for name in ["folder", "missing"] {
+            assert_eq!(find(name, &env).unwrap_err(), "executable file not found in $PATH");
+        }
+        assert_eq!(find("./a", &[]).unwrap(), PathBuf::from("./a"));
+        assert!(find("sh", &[]).is_ok());
+    }
+}

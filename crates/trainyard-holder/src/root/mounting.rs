@@ -1,0 +1,110 @@
+//! Mounts as descriptors: views of folders, new file systems, and putting them in their place.
+//!
+//! Owns the calls of the kernel's mount interface. Must not know what a root consists of.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::CWD;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
+    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
+};
+
+use super::Overlay;
+
+pub(crate) const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY;
+pub(crate) const NO_SUID: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID;
+pub(crate) const NO_DEVICES: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NODEV;
+pub(crate) const NO_PROGRAMS: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOEXEC;
+
+/// A new view of a file or folder and all that is mounted below it, not yet anywhere.
+pub(crate) fn view(source: &Path) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    Ok(open_tree(CWD, source, flags)?)
+}
+
+/// A new view of what a descriptor stands for.
+pub(crate) fn view_of(place: impl AsFd) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    Ok(open_tree(place, "", flags)?)
+}
+
+/// One setting of a new file system.
+pub(crate) enum Setting<'a> {
+    Flag(&'a str),
+    Text(&'a str, String),
+}
+
+/// A new file system, not yet anywhere.
+pub(crate) fn file_system(
+    kind: &str,
+    settings: &[Setting<'_>],
+    attributes: MountAttrFlags,
+) -> io::Result<OwnedFd> {
+    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for setting in settings {
+        match setting {
+            Setting::Flag(key) => fsconfig_set_flag(&context, *key)?,
+            Setting::Text(key, value) => fsconfig_set_string(&context, *key, value.as_str())?,
+        }
+    }
+    fsconfig_create(&context)?;
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+}
+
+/// A new file system in memory.
+pub(crate) fn memory(
+    size: Option<u64>,
+    mode: u32,
+    attributes: MountAttrFlags,
+) -> io::Result<OwnedFd> {
+    let mut settings = vec![Setting::Text("mode", format!("{:o}", mode & 0o7777))];
+    if let Some(size) = size {
+        // Zero would mean without bound.
+        settings.push(Setting::Text("size", size.max(1).to_string()));
+    }
+    file_system("tmpfs", &settings, attributes)
+}
+
+/// Puts a mount in its place.
+pub(crate) fn attach(mount: impl AsFd, place: impl AsFd) -> io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(mount, "", place, "", flags)?)
+}
+
+/// Puts a mount at a path of the current root.
+pub(crate) fn attach_at(mount: impl AsFd, path: &Path) -> io::Result<()> {
+    Ok(move_mount(mount, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+}
+
+/// Settings of an overlay over `lower`, whose changes go to `upper`.
+pub(crate) fn overlay(
+    lower: &Path,
+    upper: &Path,
+    work: &Path,
+    kind: Overlay,
+) -> io::Result<OwnedFd> {
+    let text = |path: &Path| {
+        path.to_str().map(ToOwned::to_owned).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "the path of an overlay is not UTF-8")
+        })
+    };
+    // In the list of lower folders a colon separates, and a backslash takes that away.
+    let lower = text(lower)?.replace('\\', "\\\\").replace(':', "\\:");
+    let mut settings = vec![
+        Setting::Text("lowerdir", lower),
+        Setting::Text("upperdir", text(upper)?.replace('\\', "\\\\")),
+        Setting::Text("workdir", text(work)?.replace('\\', "\\\\")),
+    ];
+    if kind == Overlay::Rootless {
+        settings.push(Setting::Flag("userxattr"));
+    }
+    file_system("overlay", &settings, NO_DEVICES)
+}

@@ -1,0 +1,204 @@
+//! Roots: what is visible inside, what can be written, and what cannot be mounted.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+
+use trainyard_holder::protocol::{Ending, MemoryVolume, Mount, RefusalKind, Request};
+
+use crate::bed::{Bed, NOBODY, Who, as_each};
+
+fn bind(source: PathBuf, target: &str, read_only: bool) -> Mount {
+    Mount::Bind { source, target: target.into(), read_only }
+}
+
+#[test]
+fn nothing_of_the_host_is_seen_but_what_is_mounted() {
+    as_each(|who| {
+        let Some(bed) = Bed::new(who) else { return };
+        bed.add("p", 1);
+        let (text, _) = bed.run(bed.container("p", "c", "ls / | tr '\\n' ' '; ls /dev | tr '\\n' ' '; echo; ls -d /home /root /etc/shadow /sys 2>/dev/null; ls /proc | grep -c '^[0-9]'; cat /proc/1/comm"));
+        let system: Vec<&str> = text.lines().next().unwrap().split(' ').collect();
+        for name in ["home", "root", "etc", "sys", "var", "mnt"] {
+            assert!(!system.contains(&name), "{name} is visible: {text}");
+        }
+        let devices = "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero";
+        assert!(text.contains(devices), "{text}");
+        // Init, the shell, and what it runs: nobody else.
+        let seen: usize = text.lines().rev().nth(1).unwrap().parse().unwrap();
+        assert!(seen <= 4, "{text}");
+    });
+}
+
+#[test]
+fn mounts_are_made_in_order_and_read_only_means_it() {
+    as_each(|who| {
+        let Some(bed) = Bed::new(who) else { return };
+        bed.add("p", 1);
+        let (open, closed) = (bed.make("open"), bed.make("closed"));
+        fs::write(closed.join("file"), "kept\n").unwrap();
+        if who == Who::Nobody {
+            std::os::unix::fs::chown(closed.join("file"), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        fs::set_permissions(&open, PermissionsExt::from_mode(0o777)).unwrap();
+        let mut spec = bed.container("p", "c", "echo x >/data/open/file && cat /data/closed/file /etc/hosts /one/file; echo y >/data/closed/file; echo z >/one/file; cat /lower/file && echo changed >/lower/file && cat /lower/file; readlink /link; stat -c %a /made /made/file; mount 2>/dev/null | grep -c proc >/dev/null; df -k /mem | tail -1 | { read a b c; echo $b; }");
+        let changes = bed.make("changes");
+        spec.mounts.extend([
+            bind(open.clone(), "/data/open", false),
+            bind(closed.clone(), "/data/closed", true),
+            bind(closed.join("file"), "/one/file", true),
+            Mount::File { target: "/etc/hosts".into(), content: "hosts\n".into(), mode: 0o644 },
+            Mount::Symlink { target: "/link".into(), to: "/data/open".into() },
+            Mount::Directory { target: "/made".into(), mode: 0o1777 },
+            Mount::File { target: "/made/file".into(), content: String::new(), mode: 0o600 },
+            Mount::Tmpfs { target: "/mem".into(), size: Some(1 << 20), mode: 0o700 },
+            Mount::Overlay { lower: closed.clone(), target: "/lower".into(), changes },
+        ]);
+        let (text, _) = bed.run(spec);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            &lines[..8],
+            ["kept", "hosts", "kept", "kept", "changed", "/data/open", "1777", "600"],
+            "{text}"
+        );
+        assert_eq!(lines[8], "1024", "{text}");
+        let refused = text.matches("Read-only file system").count();
+        assert_eq!(refused, 2, "{text}");
+        assert_eq!(fs::read_to_string(open.join("file")).unwrap(), "x\n");
+        assert_eq!(fs::read_to_string(closed.join("file")).unwrap(), "kept\n");
+    });
+}
+
+#[test]
+fn mount_points_never_lie_outside_the_root() {
+    as_each(|who| {
+        let Some(bed) = Bed::new(who) else { return };
+        bed.add("p", 1);
+        let (source, outside) = (bed.make("source"), bed.make("outside"));
+        let spec = bed.container("p", "c", "true");
+        symlink(&outside, spec.scratch.join("out")).unwrap();
+        symlink("../../../../../../../..", spec.scratch.join("up")).unwrap();
+        for target in ["/out/file", "/up/../../etc", "relative"] {
+            let mut spec = spec.clone();
+            spec.mounts.push(bind(source.clone(), target, false));
+            let refused = bed.start(spec).err().unwrap();
+            assert_eq!(refused.kind, RefusalKind::Mount, "{refused}");
+            // Each try left its links in the scratch folder; the next needs a clean one.
+            for name in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
+                let _ = fs::remove_file(bed.folder.join("pod-p/root-c").join(name));
+            }
+        }
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+        // Inside, the top is the root.
+        let mut spec = spec;
+        spec.mounts.push(bind(source, "/up/inner", false));
+        assert_eq!(bed.run(spec).1, Ending::Code(0));
+    });
+}
+
+#[test]
+fn what_cannot_be_mounted_is_named() {
+    as_each(|who| {
+        let Some(bed) = Bed::new(who) else { return };
+        bed.add("p", 1);
+        let mut spec = bed.container("p", "c", "true");
+        spec.mounts.push(bind("/no/such/place".into(), "/data", false));
+        let refused = bed.start(spec).err().unwrap();
+        assert_eq!(refused.kind, RefusalKind::Mount);
+        assert_eq!(
+            refused.to_string(),
+            "mounting /no/such/place at /data: no such file or directory"
+        );
+        let mut spec = bed.container("p", "d", "true");
+        spec.mounts.push(bind(bed.make("source"), "/usr/not-there", false));
+        let refused = bed.start(spec).err().unwrap();
+        assert_eq!(
+            refused.to_string(),
+            "making the mount point /usr/not-there: read-only file system"
+        );
+    });
+}
+
+#[test]
+fn a_read_only_root_can_be_written_only_in_its_mounts() {
+    as_each(|who| {
+        let Some(bed) = Bed::new(who) else { return };
+        bed.add("p", 1);
+        let data = bed.make("data");
+        let script = "echo a >/tmp/a && echo b >/data/b && echo c >/c; echo d >/etc/d";
+        let mut spec = bed.container("p", "c", script);
+        spec.privileges.read_only_root = true;
+        spec.mounts.push(bind(data.clone(), "/data", false));
+        let (text, _) = bed.run(spec);
+        assert!(text.contains("/c: Read-only file system"), "{text}");
+        assert!(data.join("b").exists());
+    });
+}
+
+#[test]
+fn memory_and_shared_memory_are_the_whole_pods() {
+    as_each(|who| {
+        let Some(bed) = Bed::new(who) else { return };
+        let mut pod = bed.pod("p", 1);
+        let memory = bed.make("pod-p/volumes/memory");
+        pod.memory_volumes = vec![MemoryVolume { path: memory.clone(), size: Some(1 << 20) }];
+        bed.ask(Request::AddPod(Box::new(pod))).unwrap();
+        let mut first = bed.container("p", "a", "echo m >/m/file; echo s >/dev/shm/file; head -c 2000000 /dev/zero >/m/big; echo up; sleep 100");
+        first.mounts.push(bind(memory.clone(), "/m", false));
+        let mut output = bed.start(first).unwrap();
+        assert_eq!(output.line(), "up");
+        let mut second = bed.container("p", "b", "cat /m/file /dev/shm/file");
+        second.mounts.push(bind(memory.clone(), "/m", true));
+        let (text, ending) = bed.run(second);
+        assert_eq!((text.as_str(), ending), ("m\ns\n", Ending::Code(0)));
+        // Not on the disk, and not in the host's view.
+        assert_eq!(fs::read_dir(&memory).unwrap().count(), 0);
+        bed.remove("p");
+        bed.ending("a");
+        assert!(!memory.exists());
+    });
+}
+
+#[test]
+fn shared_processes_are_seen_and_others_are_not() {
+    as_each(|who| {
+        let Some(bed) = Bed::new(who) else { return };
+        let mut pod = bed.pod("p", 1);
+        pod.share_processes = true;
+        bed.ask(Request::AddPod(Box::new(pod))).unwrap();
+        let mut output = bed.start(bed.container("p", "a", "echo up; exec sleep 12345")).unwrap();
+        assert_eq!(output.line(), "up");
+        let see = "cat /proc/*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c 'sleep 12345'";
+        let (text, _) = bed.run(bed.container("p", "b", see));
+        assert_ne!(text, "0\n");
+        bed.add("q", 2);
+        let (text, _) = bed.run(bed.container("q", "c", "ls /proc | grep -c '^[0-9]'"));
+        assert!(text.trim().parse::<u32>().unwrap() <= 4, "{text}");
+        // One container is ended, its daemons too; the other stays.
+        let mark = format!("3000{}", std::process::id());
+        let script = format!("setsid sh -c 'setsid sleep {mark} &'; echo up; sleep {mark}");
+        let mut daemons = bed.start(bed.container("p", "d", &script)).unwrap();
+        assert_eq!(daemons.line(), "up");
+        bed.signal("d", 9, trainyard_holder::protocol::Reach::All);
+        assert_eq!(bed.ending("d"), Ending::Signal(9));
+        assert_eq!(crate::bed::processes_with(&mark), Vec::<String>::new());
+        assert_eq!(bed.event(std::time::Duration::from_millis(100)), None);
+        bed.remove("p");
+        assert_eq!(bed.ending("a"), Ending::Signal(9));
+    });
+}
+
+#[test]
+fn devices_are_given_by_name() {
+    let Some(bed) = Bed::new(Who::Me) else { return };
+    bed.add("p", 1);
+    let mut spec = bed.container("p", "c", "test -c /dev/ptmx && test -c /dev/kmsg && echo given");
+    spec.devices = vec!["/dev/kmsg".into()];
+    if !std::path::Path::new("/dev/kmsg").exists() {
+        return;
+    }
+    assert_eq!(bed.run(spec).0, "given\n");
+    let mut spec = bed.container("p", "d", "true");
+    spec.devices = vec!["/dev/no-such-device".into()];
+    assert_eq!(bed.start(spec).err().unwrap().kind, RefusalKind::Mount);
+}

@@ -1,0 +1,181 @@
+//! Makes one environment, step by step, in its final folder (environments cannot be moved): the empty
+//! environment, the packages, the check that they can be imported. Knows nothing of who waits for it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::command::{Invocation, Outcome};
+use crate::demand::{FORMAT, Recipe};
+use crate::error::ImageError;
+use crate::image::{Progress, Step};
+use crate::interpreters::Interpreter;
+use crate::share::Teller;
+use crate::store::{Environment, Marker, Store};
+use crate::tools::{Failure, Tool, classify, download, failed};
+
+const CHECKING: Duration = Duration::from_mins(10);
+/// Smaller downloads are not worth an event.
+const LARGE: u64 = 20_000_000;
+/// Holds what was asked for, inside the environment.
+const NOTES: &str = ".trainyard";
+
+/// Why an environment was not made.
+#[derive(Debug)]
+pub(crate) struct NotMade {
+    pub(crate) kind: Failure,
+    pub(crate) error: ImageError,
+}
+
+impl From<ImageError> for NotMade {
+    fn from(error: ImageError) -> Self {
+        let kind = match error {
+            ImageError::DiskFull { .. } => Failure::DiskFull,
+            ImageError::NoNetwork { .. } => Failure::Network,
+            _ => Failure::Other,
+        };
+        Self { kind, error }
+    }
+}
+
+/// One environment to be made.
+pub(crate) struct Making<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) recipe: &'a Recipe,
+    pub(crate) python: &'a Interpreter,
+    pub(crate) tool: &'a Tool,
+    pub(crate) offline: bool,
+    pub(crate) teller: &'a Teller,
+}
+
+impl Making<'_> {
+    /// Makes it. Whatever a build that was broken off left behind is removed first, and what a failed
+    /// one leaves afterwards. The caller holds the lock.
+    pub(crate) async fn make(&self) -> Result<Environment, NotMade> {
+        let name = self.recipe.name(self.python);
+        self.store.clear(&name).await?;
+        let dir = self.store.dir(&name);
+        let made = match self.steps(&dir).await {
+            Ok(()) => {
+                let marker = Marker {
+                    format: FORMAT,
+                    recipe: self.recipe.clone(),
+                    python: self.python.version,
+                    base_prefix: self.python.base_prefix.clone(),
+                    made_by: self.tool.name().to_owned(),
+                };
+                self.store.complete(&name, marker).await.map_err(NotMade::from)
+            }
+            Err(not_made) => Err(not_made),
+        };
+        if made.is_err()
+            && let Err(error) = self.store.clear(&name).await
+        {
+            tracing::warn!(%error, "what a failed build left was not removed");
+        }
+        made
+    }
+
+    async fn steps(&self, dir: &Path) -> Result<(), NotMade> {
+        let what = self.recipe.words(self.python.version);
+        let doing = format!("making an environment with {what}");
+        self.tell(Step::Making, format!("{doing}, by {}", self.tool.name()));
+        for run in self.tool.make(self.python, dir, self.offline) {
+            self.run(run, &doing).await?;
+        }
+        if let Some(name) = self.recipe.stands_for() {
+            self.stand_in(dir, name).await?;
+        }
+        let lines = self.recipe.lines();
+        if !lines.is_empty() {
+            let notes = dir.join(NOTES);
+            tokio::fs::create_dir_all(&notes).await.map_err(ImageError::files("making", &notes))?;
+            let asked = self.note(&notes.join("requirements.txt"), &lines).await?;
+            let limits =
+                self.note(&notes.join("constraints.txt"), &self.recipe.constraints()).await?;
+            self.tell(Step::Installing, format!("installing and compiling {}", lines.join(", ")));
+            let run = self.tool.install(dir, &asked, &limits, self.offline);
+            self.run(run, &format!("installing {}", lines.join(", "))).await?;
+        }
+        self.check(dir).await
+    }
+
+    /// Imports what was installed, as programs in containers will.
+    async fn check(&self, dir: &Path) -> Result<(), NotMade> {
+        // From 2.16 on Keras is a package of its own, loaded when first touched.
+        let (what, script) = if self.recipe.is_tensorflow() {
+            (
+                "importing tensorflow",
+                "import pip, tensorflow as tf; tf.keras.layers; print(tf.__version__)",
+            )
+        } else {
+            ("starting Python", "import pip, ssl, sys; print(sys.version)")
+        };
+        self.tell(Step::Checking, format!("checking the environment by {what}"));
+        let run = Invocation::new(dir.join("bin/python"), dir, CHECKING)
+            .args(["-I", "-c", script])
+            .env("CUDA_VISIBLE_DEVICES", "-1")
+            .env("TF_CPP_MIN_LOG_LEVEL", "2");
+        let outcome = run.run(&mut |_| ()).await.map_err(ImageError::files("starting", dir))?;
+        if outcome.is_good() {
+            return Ok(());
+        }
+        let doing = format!("checking the new environment by {what}");
+        Err(self.not_made(Failure::Other, &doing, &outcome))
+    }
+
+    async fn run(&self, run: Invocation, doing: &str) -> Result<(), NotMade> {
+        let teller = self.teller.clone();
+        let mut tell = move |line: &str| {
+            if let Some((name, bytes)) = download(line)
+                && bytes >= LARGE
+            {
+                let words = format!("downloading {name} ({} MB)", bytes / 1_000_000);
+                teller.tell(Progress { step: Step::Downloading, words, bytes: Some(bytes) });
+            }
+        };
+        let program = self.python.executable.clone();
+        let outcome = run.run(&mut tell).await.map_err(ImageError::files("starting", program))?;
+        if outcome.is_good() {
+            return Ok(());
+        }
+        let kind = classify(&outcome.all(), &self.recipe.package);
+        Err(self.not_made(kind, doing, &outcome))
+    }
+
+    fn not_made(&self, kind: Failure, doing: &str, outcome: &Outcome) -> NotMade {
+        let error = failed(doing, self.tool.name(), kind, outcome, self.store.root());
+        NotMade { kind, error }
+    }
+
+    /// Lists the package under the name by which others depend on it. Without that, installing one of
+    /// them (here, or by a program in a container) would put the full wheel over the CPU one.
+    async fn stand_in(&self, dir: &Path, name: &str) -> Result<(), ImageError> {
+        let Recipe { package, version, .. } = self.recipe;
+        let minor = self.python.version.minor;
+        let folder = format!("{name}-{version}.dist-info");
+        let info = dir.join(format!("lib/python3.{minor}/site-packages")).join(&folder);
+        tokio::fs::create_dir_all(&info).await.map_err(ImageError::files("making", &info))?;
+        let metadata = format!(
+            "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nSummary: Stands for {package}, which \
+             holds the same modules\nRequires-Dist: {package}=={version}\n"
+        );
+        let record = format!("{folder}/METADATA,,\n{folder}/INSTALLER,,\n{folder}/RECORD,,\n");
+        for (file, text) in
+            [("METADATA", metadata), ("INSTALLER", "trainyard\n".to_owned()), ("RECORD", record)]
+        {
+            let path = info.join(file);
+            tokio::fs::write(&path, text).await.map_err(ImageError::files("writing", &path))?;
+        }
+        Ok(())
+    }
+
+    async fn note(&self, path: &Path, lines: &[String]) -> Result<PathBuf, ImageError> {
+        let text = lines.join("\n") + "\n";
+        tokio::fs::write(path, text).await.map_err(ImageError::files("writing", path))?;
+        Ok(path.to_owned())
+    }
+
+    fn tell(&self, step: Step, words: String) {
+        self.teller.tell(Progress::new(step, words));
+    }
+}

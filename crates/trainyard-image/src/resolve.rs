@@ -1,0 +1,459 @@
+//! From a name to an image: mappings first, then the official images that an environment stands for.
+//! Decides; the making is done by `make`, the sharing by `share`, the keeping by `store`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::choose::{Chooser, Plan};
+use crate::compose;
+use crate::demand::{Demand, What};
+use crate::error::{ImageError, SettingsError};
+use crate::image::{Image, Progress, PullPolicy, Step};
+use crate::make::Making;
+use crate::reference::Reference;
+use crate::requirements;
+use crate::settings::{Mapping, Settings, Target, default_cache};
+use crate::share::{Shared, Teller};
+use crate::store::{Environment, Store};
+use crate::tag;
+use crate::tools::{Failure, Tool};
+use crate::version::Wanted;
+
+/// All images of this machine. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Images {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    settings: Settings,
+    store: Store,
+    chooser: Chooser,
+    shared: Shared,
+}
+
+/// What a name turned out to mean.
+struct Meaning<'a> {
+    reference: &'a str,
+    /// Its name as a mapping would give it.
+    name: String,
+    mapping: Option<&'a Mapping>,
+    /// Whether the name itself is an official image's, so that its command is known.
+    official: bool,
+    remarks: Vec<String>,
+}
+
+impl Meaning<'_> {
+    fn words(&self) -> compose::Words<'_> {
+        compose::Words {
+            reference: self.reference,
+            mapping: self.mapping,
+            keeps_command: false,
+            remarks: &self.remarks,
+        }
+    }
+}
+
+impl Images {
+    /// Checks the settings and opens the cache.
+    pub fn new(mut settings: Settings) -> Result<Self, SettingsError> {
+        if settings.cache.as_os_str().is_empty() {
+            settings.cache = default_cache().ok_or_else(|| SettingsError::Cache {
+                path: "~/.cache".into(),
+                reason: "there is no home; say where to keep them".to_owned(),
+            })?;
+        }
+        settings.check()?;
+        let store = Store::open(&settings.cache).map_err(|error| SettingsError::Cache {
+            path: settings.cache.clone(),
+            reason: error.to_string(),
+        })?;
+        let chooser = Chooser::new(store.root(), &settings);
+        Ok(Self { inner: Arc::new(Inner { settings, store, chooser, shared: Shared::default() }) })
+    }
+
+    /// What stands for an image, made ready if need be. `requirements` are lines as in requirements.txt.
+    pub async fn resolve(
+        &self,
+        reference: &str,
+        requirements: &[String],
+        policy: PullPolicy,
+        progress: impl Fn(Progress) + Send + Sync,
+    ) -> Result<Arc<Image>, ImageError> {
+        let inner = &self.inner;
+        let parsed = Reference::parse(reference).map_err(|reason| ImageError::InvalidName {
+            reference: reference.to_owned(),
+            reason: reason.to_owned(),
+        })?;
+        let mapping = find_mapping(&inner.settings.mappings, &parsed);
+        let mut meaning = Meaning {
+            reference,
+            name: reference.split('@').next().unwrap_or(reference).to_owned(),
+            mapping,
+            official: parsed.is_tensorflow() || parsed.is_python(),
+            remarks: Vec::new(),
+        };
+        if parsed.digest.is_some() {
+            meaning.remarks.push("the digest says nothing here".to_owned());
+        }
+        let official = match mapping.map(|mapping| &mapping.target) {
+            Some(Target::Host) => return inner.host(&meaning, requirements),
+            Some(Target::Environment(dir)) => return inner.folder(&meaning, dir, requirements),
+            Some(Target::Official(name)) => Reference::parse(name).map_err(|reason| {
+                ImageError::InvalidName { reference: name.clone(), reason: reason.to_owned() }
+            })?,
+            None => parsed,
+        };
+        let demand = inner.demand(&official, requirements, &mut meaning)?;
+        let found = self.environment(&demand, &meaning, policy, &progress).await?;
+        Ok(Arc::new(compose::environment(
+            &found,
+            &demand,
+            &compose::Words { keeps_command: meaning.official, ..meaning.words() },
+            &inner.settings.mounts,
+        )))
+    }
+
+    async fn environment(
+        &self,
+        demand: &Demand,
+        meaning: &Meaning<'_>,
+        policy: PullPolicy,
+        progress: &(dyn Fn(Progress) + Send + Sync),
+    ) -> Result<Environment, ImageError> {
+        let inner = &self.inner;
+        let ready = inner.store.best(demand);
+        let settled = matches!(demand.wanted(), Wanted::Exact(_));
+        let look_again = policy == PullPolicy::Always && !settled && !inner.settings.offline;
+        match ready {
+            Some(ready) if !look_again => return Ok(ready),
+            None if policy == PullPolicy::Never => {
+                return Err(ImageError::NeverPull { reference: meaning.reference.to_owned() });
+            }
+            _ => {}
+        }
+        if demand.must_be_looked_up() {
+            let words = format!("looking for the release that {demand} means");
+            progress(Progress::new(Step::Choosing, words));
+        }
+        match (self.newest(demand, meaning, progress).await, ready) {
+            // A tag that moves stays where it is while there is no network.
+            (Err(ImageError::NoNetwork { .. }), Some(ready)) => Ok(ready),
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// What the demand means now, made if it is not there.
+    async fn newest(
+        &self,
+        demand: &Demand,
+        meaning: &Meaning<'_>,
+        progress: &(dyn Fn(Progress) + Send + Sync),
+    ) -> Result<Environment, ImageError> {
+        let inner = &self.inner;
+        let plans = inner.chooser.plans(demand, &meaning.name).await?;
+        if let Some(found) = plans.iter().find_map(|plan| inner.store.read(&plan.name())) {
+            return Ok(found);
+        }
+        let Some(first) = plans.first().map(Plan::name) else {
+            return Err(inner.chooser.not_installable(demand, &meaning.name, "").await);
+        };
+        let (me, wanted, name) = (inner.clone(), demand.clone(), meaning.name.clone());
+        let make = |teller| async move { me.make(plans, wanted, name, teller).await };
+        let found = inner.shared.get(&first, make, progress).await?;
+        let words = format!("environment {} is ready", found.dir.display());
+        progress(Progress::new(Step::Ready, words));
+        Ok(found)
+    }
+}
+
+impl Inner {
+    /// Makes the first plan that can be carried out.
+    async fn make(
+        self: Arc<Self>,
+        plans: Vec<Plan>,
+        demand: Demand,
+        name: String,
+        teller: Teller,
+    ) -> Result<Environment, ImageError> {
+        let mut refused = None;
+        for plan in &plans {
+            let folder = plan.name();
+            let waiting = teller.clone();
+            let mut tell = move || {
+                let words = format!("waiting for another process that makes {folder}");
+                waiting.tell(Progress::new(Step::Waiting, words));
+            };
+            let _lock = self.store.lock(&plan.name(), &mut tell).await?;
+            if let Some(ready) = self.store.read(&plan.name()) {
+                return Ok(ready);
+            }
+            match self.make_plan(plan, &teller).await {
+                Err((Failure::NoRelease, error)) => refused = Some(error),
+                Err((_, error)) => return Err(error),
+                Ok(made) => return Ok(made),
+            }
+        }
+        let said = refused.map_or_else(String::new, |error| error.to_string());
+        Err(self.chooser.not_installable(&demand, &name, &said).await)
+    }
+
+    /// With `uv` where there is one; with pip where there is none, or where only it is configured to
+    /// reach the index.
+    async fn make_plan(
+        &self,
+        plan: &Plan,
+        teller: &Teller,
+    ) -> Result<Environment, (Failure, ImageError)> {
+        let uv = self.chooser.uv();
+        let tools: Vec<Tool> =
+            uv.into_iter().chain([Tool::Pip]).filter(|tool| tool.can_use(&plan.python)).collect();
+        let mut last = None;
+        for tool in &tools {
+            let making = Making {
+                store: &self.store,
+                recipe: &plan.recipe,
+                python: &plan.python,
+                tool,
+                offline: self.settings.offline,
+                teller,
+            };
+            if self.settings.offline && *tool == Tool::Pip {
+                continue;
+            }
+            match making.make().await {
+                Ok(made) => return Ok(made),
+                Err(not_made) if not_made.kind == Failure::Network => {
+                    last = Some((not_made.kind, not_made.error));
+                }
+                Err(not_made) => return Err((not_made.kind, not_made.error)),
+            }
+        }
+        Err(last.unwrap_or_else(|| {
+            let doing =
+                format!("making an environment with {}", plan.recipe.words(plan.python.version));
+            let said = "the network is not to be used (offline)".to_owned();
+            (Failure::Network, ImageError::NoNetwork { doing, tool: "pip".to_owned(), said })
+        }))
+    }
+
+    fn demand(
+        &self,
+        official: &Reference,
+        requirements: &[String],
+        meaning: &mut Meaning<'_>,
+    ) -> Result<Demand, ImageError> {
+        let unknown = |instead: &str| ImageError::UnknownTag {
+            reference: meaning.name.clone(),
+            tag: official.tag().to_owned(),
+            instead: instead.to_owned(),
+        };
+        let mut no_gpu = false;
+        let what = if official.is_tensorflow() {
+            let tag = tag::tensorflow(official.tag())
+                .ok_or_else(|| unknown("tensorflow/tensorflow:latest"))?;
+            no_gpu = tag.gpu && !self.settings.gpu;
+            let gpu = tag.gpu && self.settings.gpu;
+            What::Tensorflow { wanted: tag.wanted, gpu, jupyter: tag.jupyter }
+        } else if official.is_python() {
+            let wanted = tag::python(official.tag()).ok_or_else(|| unknown("python:3"))?;
+            What::Python { wanted }
+        } else {
+            return Err(ImageError::Unmapped {
+                reference: meaning.reference.to_owned(),
+                name: meaning.name.clone(),
+            });
+        };
+        if no_gpu {
+            meaning
+                .remarks
+                .push("this machine has no GPU to use: the CPU build is taken".to_owned());
+        }
+        let lines = requirements.iter().chain(&self.settings.with);
+        Ok(Demand { what, requirements: requirements::normalise(lines)? })
+    }
+
+    fn host(
+        &self,
+        meaning: &Meaning<'_>,
+        requirements: &[String],
+    ) -> Result<Arc<Image>, ImageError> {
+        refuse_extras(meaning, "host", requirements)?;
+        let words = meaning.words();
+        Ok(Arc::new(compose::host(&words, &self.settings.mounts)))
+    }
+
+    fn folder(
+        &self,
+        meaning: &Meaning<'_>,
+        dir: &Path,
+        requirements: &[String],
+    ) -> Result<Arc<Image>, ImageError> {
+        refuse_extras(meaning, &format!("env:{}", dir.display()), requirements)?;
+        let words = meaning.words();
+        let image = compose::folder(&words, dir, &self.settings.mounts).map_err(|why| {
+            ImageError::NoEnvironment {
+                reference: meaning.reference.to_owned(),
+                dir: dir.to_owned(),
+                why,
+            }
+        })?;
+        Ok(Arc::new(image))
+    }
+}
+
+/// An environment that is not ours is not changed.
+fn refuse_extras(meaning: &Meaning<'_>, target: &str, lines: &[String]) -> Result<(), ImageError> {
+    let lines = requirements::normalise(lines)?;
+    if lines.is_empty() {
+        return Ok(());
+    }
+    Err(ImageError::NotExtensible {
+        reference: meaning.reference.to_owned(),
+        target: target.to_owned(),
+        packages: lines.join(", "),
+    })
+}
+
+/// The mapping for this very tag, else the one for the repository.
+fn find_mapping<'a>(mappings: &'a [Mapping], image: &Reference) -> Option<&'a Mapping> {
+    let of = |mapping: &'a Mapping| {
+        let name = Reference::parse(&mapping.name).ok()?;
+        name.same_repository(image).then_some((mapping, name.tag))
+    };
+    let mut whole = None;
+    for (mapping, tag) in mappings.iter().filter_map(of) {
+        match tag {
+            Some(tag) if tag == image.tag() => return Some(mapping),
+            None => whole = whole.or(Some(mapping)),
+            Some(_) => {}
+        }
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::image::View;
+    use crate::settings::CodeMount;
+
+    struct Fixture {
+        dir: tempfile::TempDir,
+        images: Images,
+    }
+
+    fn with(mappings: &[&str]) -> Fixture {
+        let dir = tempfile::tempdir().unwrap();
+        let images = Images::new(Settings {
+            cache: dir.path().join("envs"),
+            mappings: mappings
+                .iter()
+                .map(|text| Mapping::parse(text, dir.path()).unwrap())
+                .collect(),
+            offline: true,
+            ..Settings::default()
+        });
+        Fixture { images: images.unwrap(), dir }
+    }
+
+    impl Fixture {
+        async fn get(&self, reference: &str, policy: PullPolicy) -> Result<Arc<Image>, ImageError> {
+            self.images.resolve(reference, &[], policy, |_| ()).await
+        }
+
+        async fn error(&self, reference: &str, policy: PullPolicy) -> (&'static str, String) {
+            let error = self.get(reference, policy).await.unwrap_err();
+            (error.kind(), error.to_string())
+        }
+    }
+
+    #[tokio::test]
+    async fn names_that_are_none_are_told_as_a_kubelet_does() {
+        let (kind, words) = with(&[]).error("<IMAGE>", PullPolicy::Always).await;
+        assert_eq!(kind, "InvalidImageName");
+        assert_eq!(
+            words,
+            "Failed to apply default image tag \"<IMAGE>\": couldn't parse image reference \"<IMAGE>\": \
+             invalid reference format"
+        );
+    }
+
+    #[tokio::test]
+    async fn unmapped_images_name_the_remedies() {
+        let digest = "a".repeat(64);
+        let name = format!("gcr.io/me/mnist:1@sha256:{digest}");
+        let (kind, words) = with(&["gcr.io/me/other=host"]).error(&name, PullPolicy::Always).await;
+        assert_eq!(kind, "ErrImagePull");
+        for remedy in [
+            "--image gcr.io/me/mnist:1=tensorflow/tensorflow:X",
+            "--image gcr.io/me/mnist:1=env:DIR",
+            "--image gcr.io/me/mnist:1=host",
+            "--mount SRC:DST[:ro]",
+            "trainyard.toml",
+        ] {
+            assert!(words.contains(remedy), "{remedy}: {words}");
+        }
+        let (kind, words) =
+            with(&[]).error("tensorflow/tensorflow:nightly", PullPolicy::Always).await;
+        assert_eq!(kind, "ErrImagePull");
+        assert!(words.contains("--image tensorflow/tensorflow:nightly="), "{words}");
+    }
+
+    #[tokio::test]
+    async fn never_means_only_what_is_ready() {
+        let fixture = with(&[]);
+        let (kind, words) = fixture.error("tensorflow/tensorflow:2.21.0", PullPolicy::Never).await;
+        assert_eq!(kind, "ErrImageNeverPull");
+        assert_eq!(
+            words,
+            "Container image \"tensorflow/tensorflow:2.21.0\" is not present with pull policy of Never"
+        );
+    }
+
+    #[tokio::test]
+    async fn the_mapping_of_a_tag_wins_over_that_of_the_name() {
+        let fixture = with(&["mnist=host", "mnist:2=env:venv", "mnist:latest=host"]);
+        let host = fixture.get("docker.io/library/mnist:1", PullPolicy::Always).await.unwrap();
+        assert_eq!((host.id.as_str(), host.cmd.len()), ("trainyard://host", 0));
+        assert_eq!(host.root, [View::System]);
+        let (kind, words) = fixture.error("mnist:2", PullPolicy::Always).await;
+        assert_eq!(kind, "ErrImagePull");
+        assert!(words.contains("is no Python environment"), "{words}");
+        assert!(fixture.get("mnist", PullPolicy::Always).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn packages_are_not_added_to_what_is_not_ours() {
+        let fixture = with(&["mnist=host"]);
+        let lines = ["six".to_owned()];
+        let refused = fixture.images.resolve("mnist", &lines, PullPolicy::Always, |_| ()).await;
+        assert!(refused.unwrap_err().to_string().contains("packages six cannot be added"));
+        let lines = ["-r /etc/passwd".to_owned()];
+        let refused = fixture.images.resolve("python:3", &lines, PullPolicy::Always, |_| ()).await;
+        assert!(refused.unwrap_err().to_string().contains("options are not taken"));
+        assert!(fixture.dir.path().join("envs").is_dir());
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = Settings { cache: dir.path().join("envs"), ..Settings::default() };
+        let mapping = |text| Mapping::parse(text, dir.path()).unwrap();
+        let mount = |text| CodeMount::parse(text, dir.path()).unwrap();
+        let kind = |settings: Settings| Images::new(settings).unwrap_err().kind();
+        let twice = vec![mapping("a=host"), mapping("a=python:3")];
+        assert_eq!(kind(Settings { mappings: twice, ..base.clone() }), "GivenTwice");
+        let missing = vec![mount("nowhere:/app")];
+        assert_eq!(kind(Settings { mounts: missing, ..base.clone() }), "BadMount");
+        let same = vec![mount(".:/app"), mount("..:/app")];
+        assert_eq!(kind(Settings { mounts: same, ..base.clone() }), "GivenTwice");
+        let with = vec!["--pre".to_owned()];
+        assert_eq!(kind(Settings { with, ..base.clone() }), "BadRequirement");
+        let cache = PathBuf::from("/proc/nowhere");
+        assert_eq!(kind(Settings { cache, ..base }), "BadCache");
+    }
+}

@@ -1,0 +1,231 @@
+//! Environments on disk. One is used only when its marker is there, which is written last; a folder
+//! without a marker is the rest of a build that was broken off. Knows nothing of how one is made.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::demand::{Demand, FORMAT, Recipe};
+use crate::error::ImageError;
+use crate::releases;
+use crate::version::Python;
+
+const MARKER: &str = ".complete";
+const LOCKS: &str = ".locks";
+
+/// What the marker says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Marker {
+    /// [`FORMAT`] when it was made.
+    pub(crate) format: u32,
+    pub(crate) recipe: Recipe,
+    pub(crate) python: Python,
+    /// Where its Python is installed.
+    pub(crate) base_prefix: PathBuf,
+    /// What made it.
+    pub(crate) made_by: String,
+}
+
+/// An environment that can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Environment {
+    pub(crate) dir: PathBuf,
+    pub(crate) marker: Marker,
+}
+
+/// The folder of environments.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    root: PathBuf,
+}
+
+/// Held while an environment is made; released when dropped or when the process dies.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Store {
+    pub(crate) fn open(root: &Path) -> std::io::Result<Self> {
+        std::fs::create_dir_all(root.join(LOCKS))?;
+        // Paths inside environments are absolute; a link on the way would not exist in a container.
+        Ok(Self { root: root.canonicalize()? })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn dir(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// The environment in this folder, if it is whole and its Python is still there.
+    pub(crate) fn read(&self, name: &str) -> Option<Environment> {
+        let dir = self.dir(name);
+        let marker = std::fs::read(dir.join(MARKER)).ok()?;
+        let marker: Marker = serde_json::from_slice(&marker).ok()?;
+        let usable = marker.format == FORMAT && dir.join("bin/python").exists();
+        usable.then_some(Environment { dir, marker })
+    }
+
+    /// The best environment that answers a demand: the newest release, on the best Python.
+    pub(crate) fn best(&self, demand: &Demand) -> Option<Environment> {
+        let names = std::fs::read_dir(&self.root).ok()?.flatten();
+        names
+            .filter_map(|entry| self.read(entry.file_name().to_str()?))
+            .filter(|found| demand.accepts(&found.marker.recipe))
+            .max_by_key(|found| {
+                let Marker { recipe, python, .. } = &found.marker;
+                let far = std::cmp::Reverse(releases::preference(&recipe.version, *python));
+                (recipe.version.clone(), far, *python)
+            })
+    }
+
+    /// Waits until no other process makes this environment.
+    pub(crate) async fn lock(
+        &self,
+        name: &str,
+        waiting: &mut (dyn FnMut() + Send),
+    ) -> Result<Lock, ImageError> {
+        let path = self.root.join(LOCKS).join(format!("{name}.lock"));
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(ImageError::files("opening", &path))?;
+        let mut told = false;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Lock { _file: file }),
+                Err(std::fs::TryLockError::WouldBlock) => {}
+                Err(std::fs::TryLockError::Error(error)) => {
+                    return Err(ImageError::files("locking", &path)(error));
+                }
+            }
+            if !told {
+                waiting();
+                told = true;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// Removes what is in a folder, the marker first, so that a removal broken off leaves nothing usable.
+    pub(crate) async fn clear(&self, name: &str) -> Result<(), ImageError> {
+        let dir = self.dir(name);
+        let gone = |result: std::io::Result<()>| match result {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
+        gone(tokio::fs::remove_file(dir.join(MARKER)).await)
+            .and(gone(tokio::fs::remove_dir_all(&dir).await))
+            .map_err(ImageError::files("removing", &dir))
+    }
+
+    /// Declares an environment whole, once all of it is on the disk: a marker must not outlive its files
+    /// when the power fails.
+    pub(crate) async fn complete(
+        &self,
+        name: &str,
+        marker: Marker,
+    ) -> Result<Environment, ImageError> {
+        let dir = self.dir(name);
+        let synced = dir.clone();
+        tokio::task::spawn_blocking(move || Ok(rustix::fs::syncfs(File::open(synced)?)?))
+            .await
+            .unwrap_or_else(|error| Err(std::io::Error::other(error)))
+            .map_err(ImageError::files("writing", &dir))?;
+        let path = dir.join(MARKER);
+        let fresh = dir.join(".complete.new");
+        let text = serde_json::to_vec_pretty(&marker)
+            .map_err(|error| ImageError::files("writing", &path)(error.into()))?;
+        tokio::fs::write(&fresh, text).await.map_err(ImageError::files("writing", &fresh))?;
+        tokio::fs::rename(&fresh, &path).await.map_err(ImageError::files("writing", &path))?;
+        Ok(Environment { dir, marker })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demand::tests::tensorflow;
+    use crate::interpreters::tests::interpreter;
+    use crate::version::Version;
+
+    struct Kept {
+        _dir: tempfile::TempDir,
+        store: Store,
+    }
+
+    fn empty() -> Kept {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("envs")).unwrap();
+        Kept { _dir: dir, store }
+    }
+
+    async fn add(store: &Store, version: &str, minor: u32, requirements: &[&str]) -> String {
+        let demand = tensorflow(version, requirements);
+        let python = interpreter(minor, 0);
+        let recipe = demand.recipe(&Version::parse(version).unwrap(), std::env::consts::ARCH);
+        let name = recipe.name(&python);
+        std::fs::create_dir_all(store.dir(&name).join("bin")).unwrap();
+        std::os::unix::fs::symlink("/bin/sh", store.dir(&name).join("bin/python")).unwrap();
+        let marker = Marker {
+            format: FORMAT,
+            recipe,
+            python: python.version,
+            base_prefix: python.base_prefix,
+            made_by: "test".to_owned(),
+        };
+        store.complete(&name, marker).await.unwrap();
+        name
+    }
+
+    #[tokio::test]
+    async fn the_newest_that_fits_is_best() {
+        let kept = empty();
+        let store = &kept.store;
+        assert_eq!(store.best(&tensorflow("latest", &[])), None);
+        let old = add(store, "2.9.1", 10, &[]).await;
+        let new = add(store, "2.16.1", 9, &[]).await;
+        let same_on_better_python = add(store, "2.16.1", 11, &[]).await;
+        add(store, "2.17.0", 11, &["six"]).await;
+        let best = |tag| store.best(&tensorflow(tag, &[])).map(|found| found.dir);
+        assert_eq!(best("latest"), Some(store.dir(&same_on_better_python)));
+        assert_ne!(new, same_on_better_python);
+        assert_eq!(best("2.9"), Some(store.dir(&old)));
+        assert_eq!(best("2.17.0"), None);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_whole_is_not_used() {
+        let kept = empty();
+        let store = &kept.store;
+        let name = add(store, "2.16.1", 11, &[]).await;
+        std::fs::remove_file(store.dir(&name).join("bin/python")).unwrap();
+        assert_eq!(store.read(&name), None, "its Python is gone");
+        let name = add(store, "2.17.0", 11, &[]).await;
+        std::fs::write(store.dir(&name).join(MARKER), "{").unwrap();
+        assert_eq!(store.best(&tensorflow("latest", &[])), None);
+        store.clear(&name).await.unwrap();
+        assert!(!store.dir(&name).exists());
+        store.clear(&name).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn one_at_a_time() {
+        let kept = empty();
+        let lock = kept.store.lock("a", &mut || ()).await.unwrap();
+        let mut waited = false;
+        let mut tell = || waited = true;
+        let second = kept.store.lock("a", &mut tell);
+        assert!(tokio::time::timeout(Duration::from_millis(300), second).await.is_err());
+        assert!(waited);
+        drop(lock);
+        kept.store.lock("a", &mut || ()).await.unwrap();
+    }
+}

@@ -1,0 +1,329 @@
+//! What a private root shows of the host: its programs and libraries, and of `/etc` only what programs
+//! need to run. Never accounts, keys, homes, logs or the state of services. Only says what to show;
+//! does not mount.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// One step of composing the system's part of a root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SystemView {
+    /// A file or folder of the host, read-only.
+    Bind {
+        /// On the host.
+        source: PathBuf,
+        /// Inside.
+        target: PathBuf,
+    },
+    /// A symbolic link.
+    Symlink {
+        /// Inside.
+        target: PathBuf,
+        /// What it points to.
+        to: PathBuf,
+    },
+    /// A folder of its own, writable as its mode says.
+    Directory {
+        /// Inside.
+        target: PathBuf,
+        /// Permission bits.
+        mode: u32,
+    },
+    /// A file of its own.
+    File {
+        /// Inside.
+        target: PathBuf,
+        /// What it holds.
+        content: String,
+        /// Permission bits.
+        mode: u32,
+    },
+}
+
+/// Folders at the top; where `/bin` and its like are links into `/usr` they stay links.
+const TOP: [&str; 11] = [
+    "usr",
+    "bin",
+    "sbin",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "opt",
+    "nix/store",
+    "gnu/store",
+    "usr/lib/wsl",
+];
+
+/// Names under `/etc`; a star at the end takes all that begin so. Of `ssl` and `pki` only what is public.
+const ETC: [&str; 44] = [
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "ssl/certs",
+    "ssl/cert.pem",
+    "ssl/openssl.cnf",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "pki/ca-trust",
+    "pki/tls/certs",
+    "pki/tls/cert.pem",
+    "pki/tls/openssl.cnf",
+    "crypto-policies",
+    "localtime",
+    "timezone",
+    "locale.conf",
+    "locale.alias",
+    "alternatives",
+    "protocols",
+    "services",
+    "networks",
+    "rpc",
+    "ethertypes",
+    "gai.conf",
+    "mime.types",
+    "magic",
+    "magic.mime",
+    "terminfo",
+    "inputrc",
+    "profile",
+    "bash.bashrc",
+    "bashrc",
+    "python3*",
+    "perl",
+    "java*",
+    "fonts",
+    "pip.conf",
+    "os-release",
+    "debian_version",
+    "redhat-release",
+    "OpenCL",
+    "vulkan",
+    "glvnd",
+    "lsb-release",
+];
+
+/// Folders that belong to the container, with their modes. The home is open to any user the container
+/// may run as: nobody else sees it.
+const OWN: [(&str, u32); 12] = [
+    ("/etc", 0o755),
+    ("/tmp", 0o1777),
+    ("/var", 0o755),
+    ("/var/tmp", 0o1777),
+    ("/var/log", 0o755),
+    ("/var/cache", 0o755),
+    ("/run", 0o755),
+    ("/root", 0o777),
+    ("/home", 0o755),
+    ("/mnt", 0o755),
+    ("/media", 0o755),
+    ("/srv", 0o755),
+];
+
+/// Names are looked up in files and by DNS alone: the host's other sources have no servers inside.
+const NSSWITCH: &str = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\n\
+                        protocols: files\nservices: files\nethers: files\nrpc: files\n";
+
+/// What a private root shows of the host, in the order in which it is composed, for a container that
+/// runs as this user and group.
+#[must_use]
+pub fn system_views(uid: u32, gid: u32) -> Vec<SystemView> {
+    compose(Path::new("/"), uid, gid)
+}
+
+/// Whether a path of the host is shown by these views already.
+pub(crate) fn is_shown(path: &Path) -> bool {
+    TOP.iter().any(|top| path.starts_with(Path::new("/").join(top)))
+}
+
+fn compose(root: &Path, uid: u32, gid: u32) -> Vec<SystemView> {
+    let mut views = Vec::new();
+    for name in TOP {
+        // What lies inside another is there for `is_shown` only.
+        if !name.starts_with("usr/") {
+            views.extend(show(root, name));
+        }
+    }
+    for (target, mode) in OWN {
+        views.push(SystemView::Directory { target: target.into(), mode });
+    }
+    views.push(SystemView::Symlink { target: "/var/run".into(), to: "/run".into() });
+    let mut parents = BTreeSet::new();
+    for name in ETC.iter().flat_map(|name| expand(root, name)) {
+        let Some(view) = show(root, &name) else { continue };
+        let inner = Path::new(&name).ancestors().skip(1).filter(|dir| dir.components().count() > 1);
+        let mut missing: Vec<_> = inner.map(|dir| Path::new("/").join(dir)).collect();
+        missing.reverse();
+        for target in missing {
+            if parents.insert(target.clone()) {
+                views.push(SystemView::Directory { target, mode: 0o755 });
+            }
+        }
+        views.push(view);
+    }
+    views.push(SystemView::Symlink { target: "/etc/mtab".into(), to: "/proc/mounts".into() });
+    for (target, content) in [
+        ("/etc/passwd", passwd(uid, gid)),
+        ("/etc/group", group(gid)),
+        ("/etc/nsswitch.conf", NSSWITCH.to_owned()),
+        ("/etc/host.conf", "multi on\n".to_owned()),
+    ] {
+        views.push(SystemView::File { target: target.into(), content, mode: 0o644 });
+    }
+    views
+}
+
+/// A link into `/usr` stays one, anything else is bound; what not everyone may read is left out.
+fn show(root: &Path, name: &str) -> Option<SystemView> {
+    let path = root.join(name);
+    let target = Path::new("/").join(name);
+    let data = path.symlink_metadata().ok()?;
+    let source = path.canonicalize().ok()?;
+    let usr = root.join("usr").canonicalize().ok()?;
+    if data.is_symlink() && source.starts_with(&usr) {
+        return Some(SystemView::Symlink { target, to: std::fs::read_link(&path).ok()? });
+    }
+    let data = source.metadata().ok()?;
+    let wanted = if data.is_dir() { 0o005 } else { 0o004 };
+    (data.permissions().mode() & wanted == wanted).then_some(SystemView::Bind { source, target })
+}
+
+fn expand(root: &Path, name: &str) -> Vec<String> {
+    let Some(start) = name.strip_suffix('*') else { return vec![format!("etc/{name}")] };
+    let entries = std::fs::read_dir(root.join("etc")).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|entry| entry.starts_with(start))
+        .map(|entry| format!("etc/{entry}"))
+        .collect();
+    found.sort();
+    found
+}
+
+fn passwd(uid: u32, gid: u32) -> String {
+    let mut text = "root:x:0:0:root:/root:/bin/bash\n\
+                    nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+        .to_owned();
+    if uid != 0 && uid != 65534 {
+        text = format!("{text}user:x:{uid}:{gid}:user:/root:/bin/bash\n");
+    }
+    text
+}
+
+fn group(gid: u32) -> String {
+    let mut text = "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n".to_owned();
+    if ![0, 5, 65534].contains(&gid) {
+        text = format!("{text}user:x:{gid}:\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn target(view: &SystemView) -> &Path {
+        match view {
+            SystemView::Bind { target, .. }
+            | SystemView::Symlink { target, .. }
+            | SystemView::Directory { target, .. }
+            | SystemView::File { target, .. } => target,
+        }
+    }
+
+    fn find<'a>(views: &'a [SystemView], path: &str) -> Option<&'a SystemView> {
+        views.iter().find(|view| target(view) == Path::new(path))
+    }
+
+    fn host() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        for folder in [
+            "usr/bin",
+            "usr/share",
+            "lib64",
+            "opt",
+            "etc/ssl/certs",
+            "etc/ssl/private",
+            "etc/ssh",
+            "etc/python3.11",
+            "etc/pki/tls/certs",
+            "root",
+            "home/me",
+            "var/opt",
+            "etc/perl",
+        ] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        for file in
+            ["etc/shadow", "etc/passwd", "etc/ld.so.cache", "usr/share/zone", "etc/services"]
+        {
+            std::fs::write(root.join(file), "x").unwrap();
+        }
+        symlink("usr/bin", root.join("bin")).unwrap();
+        symlink("../usr/share/zone", root.join("etc/localtime")).unwrap();
+        symlink("nowhere", root.join("etc/protocols")).unwrap();
+        let closed = std::fs::Permissions::from_mode(0o640);
+        std::fs::set_permissions(root.join("etc/services"), closed).unwrap();
+        dir
+    }
+
+    #[test]
+    fn programs_are_shown_and_links_stay_links() {
+        let host = host();
+        let views = compose(host.path(), 0, 0);
+        let source = host.path().join("usr").canonicalize().unwrap();
+        assert_eq!(find(&views, "/usr"), Some(&SystemView::Bind { source, target: "/usr".into() }));
+        let link = SystemView::Symlink { target: "/bin".into(), to: "usr/bin".into() };
+        assert_eq!(find(&views, "/bin"), Some(&link));
+        assert!(matches!(find(&views, "/lib64"), Some(SystemView::Bind { .. })));
+        assert!(matches!(find(&views, "/etc/localtime"), Some(SystemView::Symlink { .. })));
+        assert!(matches!(find(&views, "/etc/python3.11"), Some(SystemView::Bind { .. })));
+        assert_eq!(find(&views, "/etc/protocols"), None, "it points nowhere");
+        assert_eq!(find(&views, "/etc/services"), None, "not everyone may read it");
+    }
+
+    #[test]
+    fn accounts_keys_and_homes_are_never_shown() {
+        let host = host();
+        let shown: Vec<PathBuf> = compose(host.path(), 0, 0)
+            .into_iter()
+            .filter_map(|view| match view {
+                SystemView::Bind { source, .. } => Some(source),
+                _ => None,
+            })
+            .collect();
+        let root = host.path().canonicalize().unwrap();
+        for hidden in
+            ["etc/shadow", "etc/passwd", "etc/ssh", "etc/ssl/private", "root", "home/me", "var"]
+        {
+            let hidden = root.join(hidden);
+            assert!(!shown.iter().any(|source| hidden.starts_with(source)), "{hidden:?}");
+        }
+    }
+
+    #[test]
+    fn parents_come_before_what_is_in_them() {
+        let host = host();
+        let views = compose(host.path(), 0, 0);
+        for (at, view) in views.iter().enumerate() {
+            let parent = target(view).parent().unwrap();
+            let made = views[..at].iter().any(|before| target(before) == parent);
+            let itself = parent == Path::new("/");
+            assert!(made || itself, "{:?} has no parent", target(view));
+        }
+    }
+
+    #[test]
+    fn the_user_has_a_name_and_a_home() {
+        assert_eq!(passwd(0, 0).lines().count(), 2);
+        assert!(passwd(1000, 100).ends_with("user:x:1000:100:user:/root:/bin/bash\n"));
+        assert!(group(100).contains("user:x:100:\n"));
+        assert_eq!(group(0).lines().count(), 3);
+        let home = SystemView::Directory { target: "/root".into(), mode: 0o777 };
+        assert!(system_views(1000, 100).contains(&home));
+    }
+}

@@ -1,0 +1,78 @@
+//! What a node agent is told at its start. Must not read the environment or a command line.
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use trainyard_holder::protocol::{Isolation, Network};
+
+/// Settings of an agent.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Names of its nodes: one, or several virtual ones that share the machine.
+    pub nodes: Vec<String>,
+    /// The program that is the holder, with its arguments.
+    pub holder: Vec<OsString>,
+    /// Where everything lies that must survive: claims, logs. Pods' own folders lie there too.
+    pub state: PathBuf,
+    /// What images mean here.
+    pub images: trainyard_image::Settings,
+    /// Extended resources, each as `[NODE:]NAME=COUNT`.
+    pub resources: Vec<String>,
+    /// Processor of each node; an even share of the machine's if not given.
+    pub node_cpu: Option<String>,
+    /// Memory of each node; an even share of the machine's if not given.
+    pub node_memory: Option<String>,
+    /// Pods that each node takes.
+    pub max_pods: u64,
+    /// How isolated pods are.
+    pub sandbox: Wish<Isolation>,
+    /// How pods reach each other.
+    pub network: Wish<Network>,
+    /// An address in the pods' network.
+    pub pod_network: Ipv4Addr,
+    /// Length of its prefix.
+    pub pod_prefix: u8,
+    /// Where the kubelet's API is served.
+    pub listen: SocketAddr,
+    /// Certificates (PEM) of those who may ask the kubelet's API; without any nobody may.
+    pub client_authority: Option<Vec<u8>>,
+    /// Host and port of the API server, for pods that talk to it.
+    pub api_server: Option<String>,
+    /// Durations.
+    pub timing: Timings,
+}
+
+/// A level that is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish<T> {
+    /// The best that works here.
+    Best,
+    /// This one; fail where it cannot be had.
+    Require(T),
+}
+
+/// Durations that tests shorten; the defaults are a kubelet's.
+#[derive(Debug, Clone, Copy)]
+pub struct Timings {
+    /// The wait after a container's second crash; doubles with each further one.
+    pub crash_first: Duration,
+    /// The longest such wait.
+    pub crash_longest: Duration,
+    /// Between attempts at what only the user can mend.
+    pub config_retry: Duration,
+    /// What running pods get when the agent is told to end.
+    pub closing_grace: Duration,
+}
+
+impl Default for Timings {
+    fn default() -> Self {
+        Self {
+            crash_first: Duration::from_secs(10),
+            crash_longest: Duration::from_mins(5),
+            config_retry: Duration::from_secs(10),
+            closing_grace: Duration::from_secs(10),
+        }
+    }
+}

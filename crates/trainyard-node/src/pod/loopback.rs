@@ -1,0 +1,112 @@
+//! Pods on the machine's own network: a library in front of `bind` and of name look-ups gives each an
+//! address and names of its own. For machines where network namespaces cannot be had.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::core::v1::Pod;
+use trainyard_holder::protocol::{Isolation, Mount};
+
+use super::Context;
+use crate::net::hosts;
+use crate::shared::Shared;
+
+/// Where pods are given their token; plain processes can be given no mount.
+const TOKENS: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// The file of a pod's names.
+pub(crate) fn hosts_path(shared: &Shared, uid: &str) -> PathBuf {
+    shared.folders(uid).ephemeral.join("hosts")
+}
+
+/// Variables that put the library in front of a container's programs.
+pub(crate) fn variables(context: &Context<'_>) -> Vec<(String, String)> {
+    let Some(shim) = &context.shared.shim else { return Vec::new() };
+    let address = context.facts.pod_ip.unwrap_or(context.facts.host_ip);
+    let hosts = hosts_path(context.shared, &context.live.uid);
+    let mut variables = vec![
+        ("LD_PRELOAD".to_owned(), shim.display().to_string()),
+        ("TRAINYARD_POD_IP".to_owned(), address.to_string()),
+    ];
+    if context.shared.isolation == Isolation::Processes {
+        variables.push(("TRAINYARD_HOSTS".to_owned(), hosts.display().to_string()));
+    }
+    variables
+}
+
+/// The API server's variables: here its own address is reached directly.
+pub(crate) fn api_server(context: &Context<'_>) -> Vec<(String, String)> {
+    let server = context.shared.shim.as_ref().and(context.shared.network.api_server.as_deref());
+    let Some((host, port)) = server.and_then(|server| server.rsplit_once(':')) else {
+        return Vec::new();
+    };
+    vec![
+        ("KUBERNETES_SERVICE_HOST".to_owned(), host.to_owned()),
+        ("KUBERNETES_SERVICE_PORT".to_owned(), port.to_owned()),
+        ("KUBERNETES_SERVICE_PORT_HTTPS".to_owned(), port.to_owned()),
+    ]
+}
+
+/// What can be mounted at this level. Plain processes see the machine's files where they lie: what the
+/// image shows at its own place needs no mount, and tokens cannot be given.
+pub(crate) fn possible(shared: &Shared, mounts: Vec<Mount>) -> Vec<Mount> {
+    let mut mounts = mounts;
+    if let Some(shim) = &shared.shim
+        && shared.isolation == Isolation::Namespaces
+    {
+        mounts.push(Mount::Bind { source: shim.clone(), target: shim.clone(), read_only: true });
+    }
+    if shared.isolation == Isolation::Processes {
+        mounts.retain(|mount| match mount {
+            Mount::Bind { source, target, .. } => {
+                source != target && !target.starts_with(TOKENS) && !is_pods_own(target)
+            }
+            Mount::Overlay { lower, target, .. } => lower != target,
+            _ => false,
+        });
+    }
+    mounts
+}
+
+/// Files that a private root has of its own.
+fn is_pods_own(target: &Path) -> bool {
+    ["/etc/hosts", "/etc/resolv.conf", "/etc/hostname", "/dev/termination-log"]
+        .iter()
+        .any(|own| target == Path::new(own))
+}
+
+/// Writes a pod's names, in place: the file may be mounted.
+pub(crate) fn write_hosts(context: &Context<'_>, pod: &Pod) -> io::Result<PathBuf> {
+    let path = hosts_path(context.shared, &context.live.uid);
+    let address = context.facts.pod_ip.unwrap_or(context.facts.host_ip);
+    let own = hosts::hosts_file(pod, address, context.identity);
+    let others = context.shared.names.hosts_lines(&context.live.namespace);
+    overwrite(&path, &format!("{own}{others}"))?;
+    Ok(path)
+}
+
+/// Puts a text in a file's place without emptying it first: whoever looks up a name meanwhile would find
+/// none.
+fn overwrite(path: &Path, text: &str) -> io::Result<()> {
+    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(u64::try_from(text.len()).unwrap_or(u64::MAX))
+}
+
+/// Keeps a pod's names true; never returns.
+pub(crate) async fn follow_names(context: &Context<'_>, pod: &Pod) -> std::convert::Infallible {
+    if context.shared.shim.is_none() {
+        return std::future::pending().await;
+    }
+    let mut seen = 0;
+    loop {
+        seen = context.shared.names.changed(seen).await;
+        if let Err(error) = write_hosts(context, pod) {
+            tracing::warn!(pod = context.live.name, %error, "its names could not be written");
+        }
+    }
+}
