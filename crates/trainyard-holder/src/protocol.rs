@@ -308,6 +308,21 @@ pub enum Mount {
     },
 }
 
+impl Mount {
+    /// Where it is inside.
+    #[must_use]
+    pub fn target(&self) -> &std::path::Path {
+        match self {
+            Self::Bind { target, .. }
+            | Self::Overlay { target, .. }
+            | Self::Tmpfs { target, .. }
+            | Self::Directory { target, .. }
+            | Self::Symlink { target, .. }
+            | Self::File { target, .. } => target,
+        }
+    }
+}
+
 /// Who a container runs as.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {

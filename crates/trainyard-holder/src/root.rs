@@ -61,11 +61,17 @@ pub(crate) fn enter(plan: &Plan<'_>) -> Result<(), Refusal> {
     let root = mounting::view(plan.scratch).or_refuse(machine, step)?;
     mounting::attach_at(&root, plan.scratch).or_refuse(machine, step)?;
     let inside = Inside::new(root);
-    for mount in plan.mounts {
+    // What goes below these two would be covered by them.
+    let (late, early): (Vec<&Mount>, Vec<&Mount>) =
+        plan.mounts.iter().partition(|mount| below_system(mount.target()));
+    for mount in early {
         apply(&inside, mount, plan)?;
     }
     system::proc(&inside)?;
     system::dev(&inside, plan.shm, plan.devices)?;
+    for mount in late {
+        apply(&inside, mount, plan)?;
+    }
     inside
         .folder(plan.cwd, FOLDER)
         .or_refuse(machine, || format!("making the working directory {}", plan.cwd.display()))?;
@@ -73,6 +79,10 @@ pub(crate) fn enter(plan: &Plan<'_>) -> Result<(), Refusal> {
         sys::add_mount_attributes(inside.root(), READ_ONLY, false).or_refuse(machine, step)?;
     }
     pivot(&inside).or_refuse(machine, || "entering the root".to_owned())
+}
+
+fn below_system(target: &Path) -> bool {
+    ["/dev", "/proc"].iter().any(|top| target != Path::new(top) && target.starts_with(top))
 }
 
 /// The old root is put over the new one, and taken away from there.

@@ -44,13 +44,7 @@ pub async fn run(
     options: Options,
     stop: CancellationToken,
 ) -> Result<(), AgentError> {
-    let mut names = BTreeSet::new();
-    for name in &options.nodes {
-        node::check_name(name)?;
-        if !names.insert(name) {
-            return Err(AgentError::NodeTwice(name.clone()));
-        }
-    }
+    check_names(&options.nodes)?;
     let state = state::take(&options.state)?;
     state.clear().await?;
     let started = start::start(&options, state.id.clone()).await?;
@@ -92,18 +86,8 @@ pub async fn run(
     });
     tasks.spawn(pod::keep_logs_within_bounds(Arc::clone(&shared)));
     let served = serving::start(&options, &shared, &mut tasks)?;
-    let mut hearts = JoinSet::new();
-    for node in shared.nodes.values() {
-        let Some(address) = served.get(&node.name) else { continue };
-        let facts = facts(&client, &options, node, &machine, &level, chosen, *address).await;
-        let registered = node::register_within(&client, &facts, REGISTER).await?;
-        let (_, facts) = channel::channel(facts);
-        let (state, timing) = (options.state.clone(), node::Timing::default());
-        let (heart, object) = Heartbeat::new(client.clone(), registered, facts, state, timing);
-        hearts.spawn(heart.run(shared.closed.clone()));
-        let (shared, client) = (Arc::clone(&shared), client.clone());
-        tasks.spawn(watch::follow(shared, client, node.name.clone(), object));
-    }
+    let hearts =
+        join(&client, &options, &shared, &machine, (&level, chosen), &served, &mut tasks).await?;
     tracing::info!(served = ?served, "node is ready");
     let ended = tokio::select! {
         () = stop.cancelled() => Ok(()),
@@ -119,6 +103,42 @@ pub async fn run(
     hearts.join_all().await;
     shared.yard.end().await;
     ended
+}
+
+fn check_names(nodes: &[String]) -> Result<(), AgentError> {
+    let mut names = BTreeSet::new();
+    for name in nodes {
+        node::check_name(name)?;
+        if !names.insert(name) {
+            return Err(AgentError::NodeTwice(name.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Shows every node to the API server, keeps it alive there and follows its pods.
+async fn join(
+    client: &Client,
+    options: &Options,
+    shared: &Arc<Shared>,
+    machine: &Arc<Machine>,
+    (level, chosen): (&Level, start::Chosen),
+    served: &BTreeMap<String, SocketAddr>,
+    tasks: &mut JoinSet<()>,
+) -> Result<JoinSet<()>, AgentError> {
+    let mut hearts = JoinSet::new();
+    for node in shared.nodes.values() {
+        let Some(address) = served.get(&node.name) else { continue };
+        let facts = facts(client, options, node, machine, level, chosen, *address).await;
+        let registered = node::register_within(client, &facts, REGISTER).await?;
+        let (_, facts) = channel::channel(facts);
+        let (state, timing) = (options.state.clone(), node::Timing::default());
+        let (heart, object) = Heartbeat::new(client.clone(), registered, facts, state, timing);
+        hearts.spawn(heart.run(shared.closed.clone()));
+        let (shared, client) = (Arc::clone(shared), client.clone());
+        tasks.spawn(watch::follow(shared, client, node.name.clone(), object));
+    }
+    Ok(hearts)
 }
 
 /// Puts the library for pods on the machine's own network where they can load it.

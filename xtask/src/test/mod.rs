@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     /// A tier that cannot run here is a failure. Set in CI.
     #[arg(long, env = "CI", value_parser = FalseyValueParser::new())]
     ci: bool,
-    /// Run only the tests whose names contain this (tiers `unit`, `cluster` and `node`).
+    /// Run only the tests whose names contain this (tiers `unit`, `cluster`, `image` and `node`).
     filter: Option<String>,
 }
 
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_filter_leaves_the_tiers_that_have_named_tests() {
-        assert_eq!(selected(&[], true), [Tier::Unit, Tier::Cluster, Tier::Node]);
+        assert_eq!(selected(&[], true), [Tier::Unit, Tier::Cluster, Tier::Image, Tier::Node]);
         assert_eq!(selected(&[Tier::Cluster], true), [Tier::Cluster]);
     }
 }

@@ -8,7 +8,7 @@ use trainyard_e2e::counts::Counts;
 
 use super::deny;
 use super::report::Verdict;
-use crate::cargo::{built_binary, cargo, succeeds, succeeds_while_reading};
+use crate::cargo::{built_binary, cargo, program, succeeds, succeeds_while_reading};
 use crate::tidy;
 
 /// A test tier.
@@ -20,13 +20,22 @@ pub(crate) enum Tier {
     Deny,
     Unit,
     Cluster,
+    Image,
     Node,
 }
 
 impl Tier {
     /// From cheap to dear.
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Fmt, Self::Tidy, Self::Clippy, Self::Deny, Self::Unit, Self::Cluster, Self::Node];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Fmt,
+        Self::Tidy,
+        Self::Clippy,
+        Self::Deny,
+        Self::Unit,
+        Self::Cluster,
+        Self::Image,
+        Self::Node,
+    ];
 
     pub(crate) fn purpose(self) -> &'static str {
         match self {
@@ -36,13 +45,14 @@ impl Tier {
             Self::Deny => "licences, sources and duplicates of dependencies",
             Self::Unit => "everything that needs nothing but Rust",
             Self::Cluster => "the operator on a real Kubernetes control plane",
+            Self::Image => "Python environments, really made",
             Self::Node => "pods as processes, with real TensorFlow, under a real control plane",
         }
     }
 
     /// Does it consist of tests with names?
     pub(crate) fn takes_filter(self) -> bool {
-        matches!(self, Self::Unit | Self::Cluster | Self::Node)
+        matches!(self, Self::Unit | Self::Cluster | Self::Image | Self::Node)
     }
 
     pub(crate) async fn run(self, filter: Option<&str>) -> Result<Verdict> {
@@ -54,8 +64,9 @@ impl Tier {
                 Counts::one(succeeds(&mut cargo(&words)).await?)
             }
             Self::Deny => return deny::run().await,
-            Self::Unit => unit(filter).await?,
+            Self::Unit => tests(&["--workspace", "--no-fail-fast"], filter, &[]).await?,
             Self::Cluster => return cluster(filter).await,
+            Self::Image => return image(filter).await,
             Self::Node => return node(filter).await,
         };
         Ok(Verdict::Ran(counts))
@@ -71,14 +82,16 @@ impl fmt::Display for Tier {
             Self::Deny => "deny",
             Self::Unit => "unit",
             Self::Cluster => "cluster",
+            Self::Image => "image",
             Self::Node => "node",
         })
     }
 }
 
-async fn unit(filter: Option<&str>) -> Result<Counts> {
-    let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
-    command.args(filter);
+/// Cargo's tests of these packages, with these words for the test programs themselves.
+async fn tests(packages: &[&str], filter: Option<&str>, harness: &[&str]) -> Result<Counts> {
+    let mut command = cargo(&["test"]);
+    command.args(packages).args(filter).arg("--").args(harness);
     let mut counts = Counts::default();
     let succeeded = succeeds_while_reading(&mut command, |line| {
         counts += test_result(line).unwrap_or_default();
@@ -106,6 +119,16 @@ async fn cluster(filter: Option<&str>) -> Result<Verdict> {
         return Ok(Verdict::Skipped(obstacle));
     }
     Ok(Verdict::Ran(trainyard_e2e::suite::run(filter).await?))
+}
+
+async fn image(filter: Option<&str>) -> Result<Verdict> {
+    let python = program("python3").arg("--version").output().await;
+    if !python.is_ok_and(|output| output.status.success()) {
+        return Ok(Verdict::Skipped("there is no python3".to_owned()));
+    }
+    let harness = ["--ignored", "--test-threads=1"];
+    let packages = ["--package", "trainyard-image", "--no-fail-fast"];
+    Ok(Verdict::Ran(tests(&packages, filter, &harness).await?))
 }
 
 async fn node(filter: Option<&str>) -> Result<Verdict> {

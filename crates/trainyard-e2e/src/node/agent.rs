@@ -1,5 +1,6 @@
 //! `trainyard node` as a process: as root or as an ordinary user, ended in order or killed.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -22,6 +23,36 @@ pub enum Who {
     Me,
     /// An ordinary user without any rights; the tests must run as root.
     User,
+    /// Such a user, or whoever runs the tests without root, where no user namespace can be made.
+    Confined,
+}
+
+impl Who {
+    /// Not whoever runs the tests.
+    fn is_another(self) -> bool {
+        self != Self::Me && (self == Self::User || rustix::process::geteuid().is_root())
+    }
+
+    /// What starts a program as such.
+    fn command(self, program: &Path) -> Command {
+        // Inside a user namespace its limit can be set; whoever has no rights there cannot lift it.
+        const CONFINE: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv \
+            --bounding-set=-all --inh-caps=-all -- \"$@\"";
+        let mut words: Vec<OsString> = Vec::new();
+        if self.is_another() {
+            let ids = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
+            words.push("setpriv".into());
+            words.extend(ids.map(OsString::from));
+            words.extend(["--clear-groups", "--"].map(OsString::from));
+        }
+        if self == Self::Confined {
+            words.extend(["unshare", "-Ur", "sh", "-c", CONFINE, "sh"].map(OsString::from));
+        }
+        words.push(program.into());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        command
+    }
 }
 
 /// What an agent is told.
@@ -72,15 +103,7 @@ impl Agent {
         let log = stage.dir.join(format!("node-{number}.log"));
         let sink = fs::File::create(&log)?;
         let (binary, kubeconfig, authority) = files_for(stage, options.who)?;
-        let mut command = match options.who {
-            Who::Me => Command::new(&binary),
-            Who::User => {
-                let mut command = Command::new("setpriv");
-                let ids = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
-                command.args(ids).args(["--clear-groups", "--"]).arg(&binary);
-                command
-            }
-        };
+        let mut command = options.who.command(&binary);
         command
             .arg("node")
             .arg(format!("--nodes={}", options.nodes.join(",")))
@@ -97,7 +120,7 @@ impl Agent {
             .stdout(sink.try_clone()?)
             .stderr(sink)
             .kill_on_drop(true);
-        if options.who == Who::User {
+        if options.who.is_another() {
             command.env("HOME", &folder).env_remove("XDG_CACHE_HOME");
         }
         let child = command.spawn().context("starting `trainyard node`")?;
@@ -173,7 +196,7 @@ fn signal(pid: u32, signal: rustix::process::Signal) -> Result<()> {
 fn fresh_folder(stage: &Stage, name: &str, who: Who) -> Result<PathBuf> {
     let folder = stage.ground.path().join(name);
     fs::create_dir_all(&folder)?;
-    if who == Who::User {
+    if who.is_another() {
         std::os::unix::fs::chown(&folder, Some(NOBODY), Some(NOBODY))?;
     }
     Ok(folder)
@@ -181,7 +204,7 @@ fn fresh_folder(stage: &Stage, name: &str, who: Who) -> Result<PathBuf> {
 
 /// The binary and the files it needs, where its user may read them.
 fn files_for(stage: &Stage, who: Who) -> Result<(PathBuf, PathBuf, PathBuf)> {
-    if who == Who::Me {
+    if !who.is_another() {
         return Ok((stage.binary.clone(), stage.kubeconfig.clone(), stage.authority.clone()));
     }
     let folder = fresh_folder(stage, &format!("user-{}", stage.number()), who)?;

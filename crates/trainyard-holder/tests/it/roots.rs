@@ -202,3 +202,24 @@ fn devices_are_given_by_name() {
     spec.devices = vec!["/dev/no-such-device".into()];
     assert_eq!(bed.start(spec).err().unwrap().kind, RefusalKind::Mount);
 }
+
+#[test]
+fn what_is_mounted_below_dev_is_not_covered_by_it() {
+    as_each(|who| {
+        let Some(bed) = Bed::new(who) else { return };
+        bed.add("p", 1);
+        let (log, memory) = (bed.make("log").join("file"), bed.make("shared"));
+        fs::write(&log, "").unwrap();
+        fs::set_permissions(&log, PermissionsExt::from_mode(0o666)).unwrap();
+        fs::set_permissions(&memory, PermissionsExt::from_mode(0o777)).unwrap();
+        let script = "echo last >/dev/termination-log; echo more >/dev/shm/file; test -c /dev/null";
+        let mut spec = bed.container("p", "c", script);
+        spec.mounts.extend([
+            bind(log.clone(), "/dev/termination-log", false),
+            bind(memory.clone(), "/dev/shm", false),
+        ]);
+        assert_eq!(bed.run(spec).1, Ending::Code(0));
+        assert_eq!(fs::read_to_string(log).unwrap(), "last\n");
+        assert_eq!(fs::read_to_string(memory.join("file")).unwrap(), "more\n");
+    });
+}

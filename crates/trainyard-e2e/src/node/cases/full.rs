@@ -51,15 +51,15 @@ async fn disk(stage: &Stage) -> Result<()> {
     }
     let disk = SmallDisk::mount()?;
     let nodes = vec!["rowan".to_owned()];
-    let state = Some(disk.path().to_owned());
-    let options = AgentOptions { nodes, state, ..AgentOptions::default() };
+    let options =
+        AgentOptions { nodes, state: Some(disk.path().to_owned()), ..AgentOptions::default() };
     let agent = Agent::start(stage, options).await?;
     let (pods, gate) = (Pods::open(stage, "full").await?, Gate::new()?);
     let more = json!({
         "volumes": [{"name": "work", "emptyDir": {}}, gate.volume()],
-        "containers": [{"volumeMounts": [{"name": "work", "mountPath": "/work"}, Gate::mount()]}],
+        "containers": [{"volumeMounts": [{"name": "work", "mountPath": "/fill"}, Gate::mount()]}],
     });
-    let script = "cat /dev/zero > /shared/data; touch /gate/full; \
+    let script = "cat /dev/zero > /fill/data; touch /gate/full; \
                   until [ -e /gate/end ]; do sleep 0.05; done; yes | head -c 100000; exit 3";
     pods.shell("filler", script, more).await?;
     gate.until("full").await?;

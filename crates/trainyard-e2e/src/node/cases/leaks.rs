@@ -42,10 +42,10 @@ async fn random_ends(stage: &Stage) -> Result<()> {
         let acts = begin(&pods, &mut luck, round).await?;
         play(&pods, &agent, &mut traces, acts).await.with_context(|| format!("round {round}"))?;
         agent.check()?;
-        let state = agent.state.clone();
+        let home = agent.state.clone();
         agent.kill().await?;
         traces.are_gone(AT_ONCE).await.with_context(|| format!("after round {round}"))?;
-        let options = AgentOptions { state: Some(state), ..AgentOptions::default() };
+        let options = AgentOptions { state: Some(home), ..AgentOptions::default() };
         agent = Agent::start(stage, options).await?;
     }
     let (processes, namespaces, groups) = traces.counts();
@@ -55,16 +55,25 @@ async fn random_ends(stage: &Stage) -> Result<()> {
     logs_are_kept(&pods, &agent.state).await?;
     descriptors_come_back(&pods, &agent, &mut luck, &mut traces).await?;
     remove_all(&pods).await?;
-    until("empty folders of pods", async || Ok(files_below(&agent.state.join("pods")).is_empty()))
-        .await?;
-    let state = agent.state.clone();
+    let folder = agent.state.join("pods");
+    until("empty folders of pods", async || Ok(files_below(&folder).is_empty()))
+        .await
+        .with_context(|| {
+            format!(
+                "{:?}
+{}",
+                files_below(&folder),
+                agent.log_text()
+            )
+        })?;
+    let home = agent.state.clone();
     agent.stop().await?;
     traces.are_gone(AT_ONCE).await?;
     host.is_as_before()?;
-    let left: BTreeSet<_> = fs::read_dir(&state)?.flatten().map(|e| e.file_name()).collect();
+    let left: BTreeSet<_> = fs::read_dir(&home)?.flatten().map(|e| e.file_name()).collect();
     let known = ["claims", "holder", "lock", "logs", "pods"];
     ensure!(left.iter().all(|name| known.iter().any(|known| name == known)), "{left:?}");
-    ensure!(files_below(&state.join("claims")).is_empty());
+    ensure!(files_below(&home.join("claims")).is_empty());
     Ok(())
 }
 
@@ -155,7 +164,9 @@ async fn make(pods: &Pods<'_>, name: &str, number: usize) -> Result<()> {
     if number.is_multiple_of(5) {
         let more = |name: &str, script: &str| json!({"name": name, "image": "test", "env": mark, "command": ["sh", "-c", script]});
         spec["initContainers"] = json!([more("first", "sleep 0.1")]);
-        spec["containers"][1] = more("second", "sleep 0.5");
+        if let Some(containers) = spec["containers"].as_array_mut() {
+            containers.push(more("second", "sleep 0.5"));
+        }
         spec["shareProcessNamespace"] = json!(number.is_multiple_of(10));
     }
     pods.create(name, spec).await.map(drop)
@@ -228,11 +239,11 @@ async fn all_end(pods: &Pods<'_>) -> Result<()> {
 }
 
 /// Logs of pods that ended under agents long gone can be read, and lie on disk.
-async fn logs_are_kept(pods: &Pods<'_>, state: &Path) -> Result<()> {
+async fn logs_are_kept(pods: &Pods<'_>, home: &Path) -> Result<()> {
     let all = list(pods).await?;
     let done: Vec<_> = all.iter().filter(|pod| phase(pod) == "Succeeded").collect();
     ensure!(done.len() > PODS, "only {} pods succeeded", done.len());
-    let files = files_below(&state.join("logs").join(&pods.namespace));
+    let files = files_below(&home.join("logs").join(&pods.namespace));
     for pod in &done {
         let (name, uid) = (pod.metadata.name.as_deref(), pod.metadata.uid.as_deref());
         let (name, uid) = (name.unwrap_or_default(), uid.unwrap_or_default());

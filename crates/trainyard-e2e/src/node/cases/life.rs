@@ -326,9 +326,9 @@ async fn disk_over_limit(stage: &Stage, _: &Agent) -> Result<()> {
     let pods = Pods::open(stage, "disk").await?;
     let more = json!({
         "volumes": [{"name": "work", "emptyDir": {"sizeLimit": "1Mi"}}],
-        "containers": [{"volumeMounts": [{"name": "work", "mountPath": "/work"}]}],
+        "containers": [{"volumeMounts": [{"name": "work", "mountPath": "/fill"}]}],
     });
-    pods.shell("full", "head -c 3000000 /dev/zero > /shared/data; sleep 600", more).await?;
+    pods.shell("full", "head -c 3000000 /dev/zero > /fill/data; sleep 600", more).await?;
     let pod = pods.until_phase("full", "Failed").await?;
     let expected = "Usage of EmptyDir volume \"work\" exceeds the limit \"1Mi\". ";
     ensure!(verdict(&pod) == ("Evicted", expected), "{:?}", pod.status);

@@ -1,7 +1,9 @@
 //! The cases, by what they are about.
 
+mod devices;
 mod env;
 mod exec;
+mod fallback;
 mod full;
 mod killed;
 mod leaks;
@@ -16,6 +18,7 @@ mod objects;
 mod probes;
 mod refused;
 mod restart;
+mod rootless;
 mod security;
 mod tensorflow;
 mod user;
@@ -73,6 +76,9 @@ pub(super) fn alone() -> Vec<Alone> {
         full::alone(),
         killed::alone(),
         leaks::alone(),
+        rootless::alone(),
+        fallback::alone(),
+        devices::alone(),
         tensorflow::cases(),
     ]
     .concat()
