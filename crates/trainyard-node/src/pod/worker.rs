@@ -314,10 +314,19 @@ fn deadline(pod: &Pod, started: Option<Timestamp>) -> Option<Instant> {
 }
 
 async fn clear_up(shared: &Shared, live: &Live, address: Option<Ipv4Addr>) {
+    let (pod, namespace) = (&live.name, &live.namespace);
     if let Err(error) = shared.yard.remove_pod(&live.uid).await
         && !shared.holder_ended()
     {
-        tracing::error!(pod = live.name, namespace = live.namespace, %error, "something of a pod could not be removed");
+        tracing::error!(pod, namespace, %error, "something of a pod could not be removed");
+    }
+    // Of a pod that never came to a sandbox the holder knows nothing; its volumes may be there.
+    let folder = shared.folders(&live.uid).ephemeral;
+    if folder.exists() && !shared.holder_ended() {
+        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
+        if let Ok(Err(error)) = removed {
+            tracing::error!(pod, namespace, %error, "a pod's folder could not be removed");
+        }
     }
     if let Some(address) = address {
         shared.give_back(address);
