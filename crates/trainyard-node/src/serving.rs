@@ -65,10 +65,7 @@ pub(crate) struct NodePods {
 
 impl NodePods {
     fn live(&self) -> Vec<Arc<Live>> {
-        let of_node = |live: &&Arc<Live>| {
-            let pod = live.pod();
-            pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(&self.node)
-        };
+        let of_node = |live: &&Arc<Live>| live.is_on(&self.node);
         lock(&self.shared.pods).values().filter(of_node).cloned().collect()
     }
 

@@ -118,11 +118,11 @@ async fn admitted(shared: &Shared, node: &Node, pod: &Pod) -> Result<(), Rejecti
 }
 
 fn beside_others(shared: &Shared, node: &Node, pod: &Pod) -> Result<(), Rejection> {
+    let name = node.metadata.name.as_deref().unwrap_or_default();
     let others: Vec<Arc<Pod>> = lock(&shared.pods)
         .values()
-        .filter(|live| !live.is_settled())
+        .filter(|live| !live.is_settled() && live.is_on(name))
         .map(|live| live.pod())
-        .filter(|other| bound_to(other) == node.metadata.name.as_deref())
         .collect();
     let others: Vec<&Pod> = others.iter().map(AsRef::as_ref).collect();
     admit(pod, &others, node)
@@ -138,15 +138,11 @@ fn gone(shared: &Shared, uid: &str) {
 fn forget_missing(shared: &Shared, node: &str, listed: &[String]) {
     let missing: Vec<String> = lock(&shared.pods)
         .values()
-        .filter(|live| bound_to(&live.pod()) == Some(node))
+        .filter(|live| live.is_on(node))
         .filter(|live| !listed.contains(&live.uid))
         .map(|live| live.uid.clone())
         .collect();
     for uid in missing {
         gone(shared, &uid);
     }
-}
-
-fn bound_to(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref()
 }

@@ -71,6 +71,12 @@ impl Live {
         Arc::clone(&self.pod.borrow())
     }
 
+    /// Whether it is bound to this node.
+    pub(crate) fn is_on(&self, node: &str) -> bool {
+        let pod = self.pod.borrow();
+        pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node)
+    }
+
     /// A newer version has come.
     pub(crate) fn update(&self, pod: Arc<Pod>) {
         self.pod.send_replace(pod);

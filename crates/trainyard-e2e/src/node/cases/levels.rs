@@ -11,10 +11,8 @@ use serde_json::{Value, json};
 use super::objects::{hindered, says};
 use super::{Alone, Case, env, network, security, volumes};
 use crate::check::{contains, equal};
-use crate::node::{Agent, AgentOptions, Pods, Stage, Who};
+use crate::node::{AT_ONCE, Agent, AgentOptions, LONGEST, Pods, Stage, Who, bounded};
 
-/// Cases under way at the same time.
-const AT_ONCE: usize = 4;
 /// An ordinary user has one group to give.
 const NEEDS_ROOT: [&str; 1] = ["security/groups"];
 
@@ -65,10 +63,11 @@ async fn on_loopback(stage: &Stage) -> Result<()> {
     agent.stop().await
 }
 
-async fn play(stage: &Stage, agent: &Agent, cases: &[Case], not: &[&str]) -> Result<()> {
+/// Plays cases on an agent, but those named; all failures are told together.
+pub(super) async fn play(stage: &Stage, agent: &Agent, cases: &[Case], not: &[&str]) -> Result<()> {
     let failures = Mutex::new(Vec::new());
     let one = async |case: &Case| {
-        if let Err(error) = (case.play)(stage, agent).await
+        if let Err(error) = bounded(LONGEST, (case.play)(stage, agent)).await
             && let Ok(mut failures) = failures.lock()
         {
             failures.push(format!("{}: {error:#}", case.name));

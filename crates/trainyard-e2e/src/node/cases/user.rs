@@ -2,16 +2,10 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
-use futures::StreamExt as _;
+use anyhow::Result;
 
-use super::{Alone, Case, exec, life, logs, node, probes, refused, restart};
+use super::{Alone, exec, levels, life, logs, node, probes, refused, restart};
 use crate::node::{Agent, AgentOptions, Stage, Who};
-
-/// Cases under way at the same time.
-const AT_ONCE: usize = 4;
-/// No case takes longer.
-const LONGEST: Duration = Duration::from_mins(3);
 
 pub(super) fn alone() -> Vec<Alone> {
     let longest = Duration::from_mins(8);
@@ -46,22 +40,6 @@ async fn keeps_the_contract(stage: &Stage, nodes: &[&str], flags: &[&str]) -> Re
         node::all(),
     ]
     .concat();
-    let play =
-        async |case: Case| match tokio::time::timeout(LONGEST, (case.play)(stage, &agent)).await {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(format!("{}: {error:#}", case.name)),
-            Err(_) => Some(format!("{}: took longer than {LONGEST:?}", case.name)),
-        };
-    let failures: Vec<String> = futures::stream::iter(cases)
-        .map(play)
-        .buffer_unordered(AT_ONCE)
-        .filter_map(async |failure| failure)
-        .collect()
-        .await;
-    agent.check()?;
-    agent.stop().await?;
-    if failures.is_empty() {
-        return Ok(());
-    }
-    bail!("{} cases failed:\n{}", failures.len(), failures.join("\n"))
+    levels::play(stage, &agent, &cases, &[]).await?;
+    agent.stop().await
 }
