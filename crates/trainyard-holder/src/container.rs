@@ -7,6 +7,7 @@ pub(crate) mod init;
 pub(crate) mod privileges;
 mod program;
 mod seccomp;
+mod terminal;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,7 @@ use crate::protocol::{Ending, ExecSpec, Reach, Refusal};
 /// What the holder tells an init.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// Run one more program. Brings three descriptors.
+    /// Run one more program. Brings three descriptors, unless it gets a terminal.
     Exec(Box<ExecSpec>),
     /// Send a signal.
     Signal {
@@ -31,7 +32,16 @@ pub(crate) enum Order {
 /// What an init tells the holder. `exec` is none for the container's own program.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
-    Started { exec: Option<String> },
-    Refused { exec: Option<String>, refusal: Refusal },
-    Ended { exec: Option<String>, ending: Ending },
+    /// Brings the other side of its terminal, if it has one.
+    Started {
+        exec: Option<String>,
+    },
+    Refused {
+        exec: Option<String>,
+        refusal: Refusal,
+    },
+    Ended {
+        exec: Option<String>,
+        ending: Ending,
+    },
 }

@@ -19,6 +19,7 @@ use rustix::thread::{CapabilitySet, UnshareFlags, capabilities};
 
 use crate::cgroup::{self, Group};
 use crate::container::privileges::{Rights, write_maps};
+use crate::net::tether;
 use crate::protocol::{
     Call, Cgroups, Isolation, Message, Network, Refusal, RefusalKind, Request, SetUp,
 };
@@ -71,6 +72,9 @@ pub(crate) fn run(socket: UnixStream) -> u8 {
         Ok(call) => call,
         Err(_) => return 2,
     };
+    if let Request::Tether(tether) = &call.request {
+        return tether::run(socket, call.id, tether, frame.descriptors);
+    }
     let Request::SetUp(set_up) = call.request else {
         let first = refusal(RefusalKind::BadRequest, "setting up", "the first request must do it");
         refuse(&socket, call.id, first);
@@ -85,7 +89,7 @@ pub(crate) fn run(socket: UnixStream) -> u8 {
     }
 }
 
-fn refuse(socket: &UnixStream, id: u64, refusal: Refusal) {
+pub(crate) fn refuse(socket: &UnixStream, id: u64, refusal: Refusal) {
     // An owner that is gone needs no answer.
     drop(wire::send(socket, &Message::Answer { id, result: Err(refusal) }, &[]));
 }

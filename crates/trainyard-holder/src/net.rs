@@ -4,6 +4,7 @@
 //! Owns addresses, links and routes; nothing of it is ever in the host's network. Must not know pods
 //! beyond their address.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,7 +17,10 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::protocol::SocketKind;
 use crate::tree::Proc;
 
+mod masquerade;
 mod route;
+pub(crate) mod tether;
+mod uplink;
 
 use route::Routes;
 
@@ -34,6 +38,8 @@ pub(crate) struct Bridge {
     prefix: u8,
     /// The number of the next link.
     next: u32,
+    /// Networks that nothing is sent to.
+    kept_from: BTreeSet<(Ipv4Addr, u8)>,
 }
 
 /// The same address always has the same hardware address: whoever comes after a pod under its
@@ -60,7 +66,7 @@ impl Bridge {
         routes.add_bridge(BRIDGE, BRIDGE_INDEX, hardware(gateway))?;
         routes.add_address(BRIDGE_INDEX, gateway, prefix)?;
         routes.up(BRIDGE_INDEX)?;
-        Ok(Self { routes, gateway, prefix, next: BRIDGE_INDEX + 1 })
+        Ok(Self { routes, gateway, prefix, next: BRIDGE_INDEX + 1, kept_from: BTreeSet::new() })
     }
 
     /// Whether an address can be a pod's or a node's.

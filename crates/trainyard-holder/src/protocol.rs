@@ -44,11 +44,11 @@ pub enum Request {
         /// The pod's id.
         pod: String,
     },
-    /// Runs a container. Brings three descriptors: standard input, output and error (for a terminal,
-    /// the same one three times). Answered by [`Answer::Started`] when the program has been executed, or
+    /// Runs a container. Brings three descriptors, standard input, output and error, or none if it gets
+    /// a terminal. Answered by [`Answer::Started`] when the program has been executed, or
     /// a refusal that names the step which failed; nothing is left of it then.
     Start(Box<ContainerSpec>),
-    /// Runs one more program in a running container. Brings three descriptors like `Start`.
+    /// Runs one more program in a running container. Brings descriptors like `Start`.
     Exec(Box<ExecSpec>),
     /// Sends a signal to a container or to a program started by `Exec`. One that has ended already is
     /// no error.
@@ -83,6 +83,51 @@ pub enum Request {
     },
     /// What each pod uses now.
     Usage,
+    /// Sends what is for other networks out by a link that a program has put into the yard's network.
+    /// Refused as long as the link is not there.
+    Uplink(Uplink),
+    /// Networks that nothing is sent to by an uplink, in place of those told before.
+    KeepFrom {
+        /// Each by its address and the length of its prefix.
+        networks: Vec<(Ipv4Addr, u8)>,
+    },
+    /// The first request instead of `SetUp`, for a holder of its own: keeps one program running beside
+    /// a yard, in the machine's own network, and takes it along when it ends. Brings one descriptor, the
+    /// program's standard error. Answered by [`Answer::Started`]; the program's end is an event
+    /// about [`TETHERED`].
+    Tether(Tether),
+}
+
+/// What the program of a [`Tether`] is called in its event.
+pub const TETHERED: &str = "tethered";
+
+/// Where the program of a [`Tether`] finds the yard's network namespace. Of the machine's own `/tmp` it sees
+/// nothing.
+pub const YARD_NETWORK: &str = "/tmp/yard-network";
+
+/// A program beside a yard.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Tether {
+    /// The process of the yard's holder, whose user namespace is entered where it has one.
+    pub holder: u32,
+    /// The program's path and its arguments.
+    pub argv: Vec<String>,
+}
+
+/// The way out of a yard's network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uplink {
+    /// The link's name.
+    pub link: String,
+    /// The yard's own address on it.
+    pub address: Ipv4Addr,
+    /// Length of the prefix of its network.
+    pub prefix: u8,
+    /// Whoever is at its other end.
+    pub via: Ipv4Addr,
+    /// The other end knows one address only: all that goes out bears the yard's own. Without it the
+    /// yard answers there for the addresses of its pods.
+    pub masquerade: bool,
 }
 
 /// Whom a signal reaches.
@@ -167,6 +212,9 @@ pub struct SetUp {
     pub prefix: u8,
     /// Virtual nodes, each with its own network namespace on the bridge (under `Bridge`).
     pub nodes: Vec<NodeNetwork>,
+    /// A folder for the holder to keep in memory what roots begin with; made by it and removed at its
+    /// end. None: every root is composed anew.
+    pub bases: Option<PathBuf>,
 }
 
 /// A virtual node's place on the bridge.
@@ -236,9 +284,15 @@ pub struct ContainerSpec {
     pub env: Vec<(String, String)>,
     /// Working directory, inside; made if it is not there.
     pub cwd: PathBuf,
-    /// An existing empty folder that becomes `/` and takes what is written beside the mounts.
+    /// An existing empty folder that takes what is written beside the mounts. Its owner and mode are
+    /// those of `/`.
     pub scratch: PathBuf,
-    /// What is mounted in the root, in this order. `/proc` and `/dev` are made by the holder.
+    /// What the root begins with. Containers that begin with the same share one copy of it, in memory,
+    /// where overlays can be had; inside each can change its own. Nothing in it lies below one of its
+    /// mounts.
+    pub base: Vec<Mount>,
+    /// What is mounted in the root beyond that, in this order. `/proc` and `/dev` are made by the
+    /// holder: what would be in their place is left out.
     pub mounts: Vec<Mount>,
     /// Device nodes of the host to give, besides the usual harmless ones.
     pub devices: Vec<PathBuf>,
@@ -248,7 +302,7 @@ pub struct ContainerSpec {
     pub privileges: Privileges,
     /// Limits of this container.
     pub limits: Limits,
-    /// Its first descriptor is a terminal that becomes the controlling one.
+    /// It gets a terminal of its own as input, output and error.
     pub tty: bool,
 }
 
@@ -297,6 +351,24 @@ pub enum Mount {
         /// What it points to.
         to: PathBuf,
     },
+    /// A small file of the host, as it is when the root is composed; inside it is the container's own.
+    Copy {
+        /// On the host.
+        source: PathBuf,
+        /// Inside; absolute.
+        target: PathBuf,
+        /// Another one for each state of the source, so that an old copy is not taken for a new one.
+        stamp: String,
+    },
+    /// A file of the container's own that lies in memory; not for a base.
+    MemoryFile {
+        /// Inside; absolute.
+        target: PathBuf,
+        /// What it holds.
+        content: String,
+        /// Permission bits.
+        mode: u32,
+    },
     /// A file in the scratch root.
     File {
         /// Inside; absolute.
@@ -318,6 +390,8 @@ impl Mount {
             | Self::Tmpfs { target, .. }
             | Self::Directory { target, .. }
             | Self::Symlink { target, .. }
+            | Self::Copy { target, .. }
+            | Self::MemoryFile { target, .. }
             | Self::File { target, .. } => target,
         }
     }
@@ -365,7 +439,7 @@ pub struct ExecSpec {
     pub user: User,
     /// As in [`ContainerSpec`].
     pub privileges: Privileges,
-    /// Its first descriptor is a terminal that becomes the controlling one.
+    /// It gets a terminal of its own as input, output and error.
     pub tty: bool,
 }
 
@@ -383,7 +457,8 @@ pub enum Answer {
         /// Overlays can be made.
         overlay: bool,
     },
-    /// To `Start` and `Exec`: the program runs.
+    /// To `Start` and `Exec`: the program runs. Carries one descriptor if it has a terminal: the other
+    /// side of that.
     Started,
     /// To `Listen` and `Connect`; carries one descriptor.
     Socket,

@@ -1,11 +1,13 @@
-//! Composing a container's root: a scratch folder, the mounts that were asked for, `/proc` and
-//! `/dev`, and then nothing else of the host.
+//! Composing a container's root: what it begins with, `/proc` and `/dev`, the mounts that were asked
+//! for, and then nothing else of the host.
 //!
 //! Runs in the container's own mount namespace. Must not know users, programs or networks.
 
-use std::io::Write;
+use std::fs::Permissions;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
@@ -17,25 +19,60 @@ use crate::protocol::{Mount, Refusal, RefusalKind};
 use crate::refuse::{OrRefuse, refusal};
 use crate::sys;
 
+pub(crate) mod base;
 mod inside;
 pub(crate) mod mounting;
 mod system;
 
 use inside::Inside;
-use mounting::{NO_DEVICES, NO_SUID, READ_ONLY};
+use mounting::{Layers, NO_DEVICES, NO_SUID, READ_ONLY};
 
 /// What a root is made of.
 pub(crate) struct Plan<'a> {
     pub(crate) scratch: &'a Path,
+    /// A copy of `begins_with`.
+    pub(crate) base: Option<&'a Path>,
+    pub(crate) begins_with: &'a [Mount],
     pub(crate) mounts: &'a [Mount],
     pub(crate) devices: &'a [PathBuf],
     /// The pod's shared memory.
     pub(crate) shm: &'a Path,
     pub(crate) cwd: &'a Path,
     pub(crate) read_only: bool,
+    pub(crate) manner: Manner,
+}
+
+/// How mounts are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
     /// Set-uid programs need not work.
     pub(crate) no_suid: bool,
     pub(crate) overlay: Overlay,
+}
+
+/// Owner and mode of a folder.
+struct Top {
+    uid: u32,
+    gid: u32,
+    mode: u32,
+}
+
+impl Top {
+    fn of(folder: &Path) -> io::Result<Self> {
+        let data = std::fs::metadata(folder)?;
+        Ok(Self { uid: data.uid(), gid: data.gid(), mode: data.mode() & 0o7777 })
+    }
+
+    fn give_to(&self, folder: &Path) -> io::Result<()> {
+        let now = Self::of(folder)?;
+        if (now.uid, now.gid) != (self.uid, self.gid) {
+            std::os::unix::fs::chown(folder, Some(self.uid), Some(self.gid))?;
+        }
+        if now.mode != self.mode {
+            std::fs::set_permissions(folder, Permissions::from_mode(self.mode))?;
+        }
+        Ok(())
+    }
 }
 
 /// What overlays can be had.
@@ -49,28 +86,36 @@ pub(crate) enum Overlay {
 }
 
 const FOLDER: Mode = Mode::from_raw_mode(0o755);
+const SYSTEM: [&str; 2] = ["/dev", "/proc"];
 
-/// Makes the root and moves this process into it. The caller is alone in its mount namespace.
-pub(crate) fn enter(plan: &Plan<'_>) -> Result<(), Refusal> {
+/// Makes the root and moves this process into it; its file system of terminals. The caller is alone in
+/// its mount namespace.
+pub(crate) fn enter(plan: &Plan<'_>) -> Result<OwnedFd, Refusal> {
     let machine = RefusalKind::Machine;
     rustix::process::umask(Mode::empty());
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).or_refuse(machine, || "leaving the host's mounts".to_owned())?;
 
     let step = || format!("preparing the root {}", plan.scratch.display());
-    let root = mounting::view(plan.scratch).or_refuse(machine, step)?;
+    let (root, has_base) = ground(plan).or_refuse(machine, step)?;
     mounting::attach_at(&root, plan.scratch).or_refuse(machine, step)?;
     let inside = Inside::new(root);
-    // What goes below these two would be covered by them.
-    let (late, early): (Vec<&Mount>, Vec<&Mount>) =
-        plan.mounts.iter().partition(|mount| below_system(mount.target()));
-    for mount in early {
-        apply(&inside, mount, plan)?;
+    for part in plan.begins_with.iter().filter(|part| !has_base || is_mount(part)) {
+        apply(&inside, part, plan.manner)?;
     }
     system::proc(&inside)?;
-    system::dev(&inside, plan.shm, plan.devices)?;
-    for mount in late {
-        apply(&inside, mount, plan)?;
+    let dev = system::dev(&inside, plan.shm, plan.devices)?;
+    for mount in plan.mounts {
+        match mount {
+            Mount::MemoryFile { target, content, mode } => {
+                let place = mount_point(&inside, target, false)?;
+                let step = || format!("writing {}", target.display());
+                dev.file(place, content, *mode).or_refuse(RefusalKind::Mount, step)?;
+            }
+            // These two are always the holder's.
+            _ if SYSTEM.iter().any(|system| mount.target() == Path::new(system)) => {}
+            _ => apply(&inside, mount, plan.manner)?,
+        }
     }
     inside
         .folder(plan.cwd, FOLDER)
@@ -78,35 +123,74 @@ pub(crate) fn enter(plan: &Plan<'_>) -> Result<(), Refusal> {
     if plan.read_only {
         sys::add_mount_attributes(inside.root(), READ_ONLY, false).or_refuse(machine, step)?;
     }
-    pivot(&inside).or_refuse(machine, || "entering the root".to_owned())
+    pivot(&inside).or_refuse(machine, || "entering the root".to_owned())?;
+    Ok(dev.terminals)
 }
 
-fn below_system(target: &Path) -> bool {
-    ["/dev", "/proc"].iter().any(|top| target != Path::new(top) && target.starts_with(top))
+/// The lowest mount of a root, and whether what it begins with is there already.
+fn ground(plan: &Plan<'_>) -> io::Result<(OwnedFd, bool)> {
+    if let Some(base) = plan.base
+        && let Some(root) = layered(base, plan)?
+    {
+        return Ok((root, true));
+    }
+    Ok((mounting::view(plan.scratch)?, false))
+}
+
+/// A base with what is written kept in the scratch folder; none where that cannot be used so.
+fn layered(base: &Path, plan: &Plan<'_>) -> io::Result<Option<OwnedFd>> {
+    if plan.manner.overlay == Overlay::None {
+        return Ok(None);
+    }
+    let layers = Layers::in_folder(plan.scratch)?;
+    Top::of(plan.scratch)?.give_to(&layers.upper)?;
+    match mounting::overlay(base, &layers, plan.manner.overlay) {
+        Ok(root) => Ok(Some(root)),
+        // Some file systems cannot be the upper one.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            layers.remove()?;
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn is_mount(part: &Mount) -> bool {
+    matches!(part, Mount::Bind { .. } | Mount::Overlay { .. } | Mount::Tmpfs { .. })
 }
 
 /// The old root is put over the new one, and taken away from there.
-fn pivot(inside: &Inside) -> std::io::Result<()> {
+fn pivot(inside: &Inside) -> io::Result<()> {
     fchdir(inside.root())?;
     pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
     Ok(chdir("/")?)
 }
 
-fn apply(inside: &Inside, mount: &Mount, plan: &Plan<'_>) -> Result<(), Refusal> {
-    let kind = RefusalKind::Mount;
+fn apply(inside: &Inside, mount: &Mount, manner: Manner) -> Result<(), Refusal> {
     match mount {
         Mount::Bind { source, target, read_only } => {
-            bind(inside, source, target, *read_only, plan.no_suid)
+            bind(inside, source, target, *read_only, manner.no_suid)
         }
-        Mount::Overlay { lower, target, changes } => overlay(inside, lower, target, changes, plan),
+        Mount::Overlay { lower, target, changes } => {
+            overlay(inside, lower, target, changes, manner)
+        }
         Mount::Tmpfs { target, size, mode } => {
+            let kind = RefusalKind::Mount;
             let step = || format!("mounting memory at {}", target.display());
             let (place, _) = inside.folder(target, FOLDER).or_refuse(kind, step)?;
             let memory =
                 mounting::memory(*size, *mode, NO_SUID | NO_DEVICES).or_refuse(kind, step)?;
             mounting::attach(memory, place).or_refuse(kind, step)
         }
+        _ => place(inside, mount),
+    }
+}
+
+/// Makes what is no mount.
+fn place(inside: &Inside, part: &Mount) -> Result<(), Refusal> {
+    let kind = RefusalKind::Mount;
+    match part {
         Mount::Directory { target, mode } => {
             let step = || format!("making the folder {}", target.display());
             let mode = Mode::from_raw_mode(mode & 0o7777);
@@ -126,9 +210,29 @@ fn apply(inside: &Inside, mount: &Mount, plan: &Plan<'_>) -> Result<(), Refusal>
                 other => other.or_refuse(kind, step),
             }
         }
-        Mount::File { target, content, mode } => file(inside, target, content, *mode)
+        Mount::File { target, content, mode } => file(inside, target, content.as_bytes(), *mode)
             .or_refuse(kind, || format!("writing {}", target.display())),
+        Mount::Copy { source, target, .. } => {
+            let step = || format!("copying {} to {}", source.display(), target.display());
+            copy(inside, source, target).or_refuse(kind, step)
+        }
+        Mount::MemoryFile { target, .. } => Err(refusal(
+            RefusalKind::BadRequest,
+            format!("writing {}", target.display()),
+            "a file in memory is no part of what roots begin with",
+        )),
+        Mount::Bind { .. } | Mount::Overlay { .. } | Mount::Tmpfs { .. } => Ok(()),
     }
+}
+
+/// Where something can be mounted; made as what will be there is.
+fn mount_point(inside: &Inside, target: &Path, is_folder: bool) -> Result<OwnedFd, Refusal> {
+    let place = if is_folder {
+        inside.folder(target, FOLDER).map(|(folder, _)| folder)
+    } else {
+        inside.file(target)
+    };
+    place.or_refuse(RefusalKind::Mount, || format!("making the mount point {}", target.display()))
 }
 
 fn bind(
@@ -142,12 +246,8 @@ fn bind(
     let step = || format!("mounting {} at {}", source.display(), target.display());
     let view = mounting::view(source).or_refuse(kind, step)?;
     let status = rustix::fs::fstat(&view).or_refuse(kind, step)?;
-    let place = if FileType::from_raw_mode(status.st_mode).is_dir() {
-        inside.folder(target, FOLDER).map(|(folder, _)| folder)
-    } else {
-        inside.file(target)
-    };
-    let place = place.or_refuse(kind, || format!("making the mount point {}", target.display()))?;
+    let is_folder = FileType::from_raw_mode(status.st_mode).is_dir();
+    let place = mount_point(inside, target, is_folder)?;
     let mut attributes = if no_suid { NO_SUID } else { rustix::mount::MountAttrFlags::empty() };
     if read_only {
         attributes |= READ_ONLY;
@@ -165,65 +265,59 @@ fn overlay(
     lower: &Path,
     target: &Path,
     changes: &Path,
-    plan: &Plan<'_>,
+    manner: Manner,
 ) -> Result<(), Refusal> {
     let kind = RefusalKind::Mount;
-    if plan.overlay == Overlay::None {
-        return bind(inside, lower, target, true, plan.no_suid);
+    if manner.overlay == Overlay::None {
+        return bind(inside, lower, target, true, manner.no_suid);
     }
     let step = || format!("mounting {} at {}", lower.display(), target.display());
-    let made = |name: &str| -> Result<PathBuf, Refusal> {
-        let path = changes.join(name);
-        match std::fs::create_dir(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(path),
-        }
-        .or_refuse(kind, || format!("making a folder in {}", changes.display()))
-    };
-    let (upper, work) = (made("upper")?, made("work")?);
+    let layers = Layers::in_folder(changes)
+        .or_refuse(kind, || format!("making a folder in {}", changes.display()))?;
     // The topmost folder has the mode that the lower one has, so that it looks like it.
     if let Ok(status) = std::fs::metadata(lower) {
-        std::fs::set_permissions(&upper, status.permissions()).or_refuse(kind, step)?;
+        std::fs::set_permissions(&layers.upper, status.permissions()).or_refuse(kind, step)?;
     }
-    match mounting::overlay(lower, &upper, &work, plan.overlay) {
+    match mounting::overlay(lower, &layers, manner.overlay) {
         Ok(mount) => {
-            let (place, _) = inside
-                .folder(target, FOLDER)
-                .or_refuse(kind, || format!("making the mount point {}", target.display()))?;
+            let place = mount_point(inside, target, true)?;
             mounting::attach(mount, place).or_refuse(kind, step)
         }
         // Some file systems cannot be the lower or upper one.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            bind(inside, lower, target, true, plan.no_suid)
+            bind(inside, lower, target, true, manner.no_suid)
         }
         Err(error) => Err(refusal(kind, step(), crate::refuse::words(&error))),
     }
 }
 
-fn file(inside: &Inside, target: &Path, content: &str, mode: u32) -> std::io::Result<()> {
+fn copy(inside: &Inside, source: &Path, target: &Path) -> io::Result<()> {
+    let mode = std::fs::metadata(source)?.mode() & 0o777;
+    file(inside, target, &std::fs::read(source)?, mode)
+}
+
+fn file(inside: &Inside, target: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let (parent, name) = inside.parent(target)?;
     let flags =
         OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(mode & 0o7777);
     let file = rustix::fs::openat(&parent, name, flags, mode)?;
-    std::fs::File::from(file).write_all(content.as_bytes())
+    std::fs::File::from(file).write_all(content)
 }
 
 /// Which overlays can be mounted here, tried with folders in memory.
 pub(crate) fn overlays(rootless: bool) -> Overlay {
     let wanted = if rootless { Overlay::Rootless } else { Overlay::Full };
-    let attempt = || -> std::io::Result<()> {
+    let attempt = || -> io::Result<()> {
         // The folders must be reachable by path: they stand, for a moment, over one that is
         // there nearly always and that a holder does not use.
         let place = if Path::new("/mnt").is_dir() { Path::new("/mnt") } else { Path::new("/tmp") };
         let memory = mounting::memory(None, 0o755, NO_DEVICES)?;
         mounting::attach_at(&memory, place)?;
         let tried = (|| {
-            for name in ["lower", "upper", "work"] {
-                std::fs::create_dir(place.join(name))?;
-            }
-            let (lower, upper) = (place.join("lower"), place.join("upper"));
-            mounting::overlay(&lower, &upper, &place.join("work"), wanted).map(drop)
+            std::fs::create_dir(place.join("lower"))?;
+            let layers = Layers::in_folder(place)?;
+            mounting::overlay(&place.join("lower"), &layers, wanted).map(drop)
         })();
         unmount(place, UnmountFlags::DETACH)?;
         tried
@@ -232,17 +326,17 @@ pub(crate) fn overlays(rootless: bool) -> Overlay {
 }
 
 /// A `/proc` of the current PID namespace that is mounted nowhere.
-pub(crate) fn detached_proc() -> std::io::Result<OwnedFd> {
+pub(crate) fn detached_proc() -> io::Result<OwnedFd> {
     mounting::file_system("proc", &[], NO_SUID | NO_DEVICES | mounting::NO_PROGRAMS)
 }
 
 /// Mounts memory on a folder of the current root.
-pub(crate) fn mount_memory(folder: &Path, size: Option<u64>, mode: u32) -> std::io::Result<()> {
+pub(crate) fn mount_memory(folder: &Path, size: Option<u64>, mode: u32) -> io::Result<()> {
     mounting::attach_at(mounting::memory(size, mode, NO_SUID | NO_DEVICES)?.as_fd(), folder)
 }
 
 /// Takes away what is mounted on a folder.
-pub(crate) fn unmount_memory(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn unmount_memory(folder: &Path) -> io::Result<()> {
     Ok(unmount(folder, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)?)
 }
 
@@ -259,6 +353,6 @@ pub(crate) fn unmount_below(folder: &Path) {
 }
 
 /// Makes the mounts of this namespace follow the host's without the host seeing ours.
-pub(crate) fn follow_host_mounts() -> std::io::Result<()> {
+pub(crate) fn follow_host_mounts() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?)
 }

@@ -44,6 +44,11 @@ impl Proc {
         Self { folder }
     }
 
+    /// The folder itself.
+    pub(crate) fn folder(&self) -> &OwnedFd {
+        &self.folder
+    }
+
     /// Opens a file of this process, as `ns/net`.
     pub(crate) fn own(&self, path: &str) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,6 +21,7 @@ use crate::protocol::{
 };
 use crate::refuse::{OrRefuse, refusal};
 use crate::root::Overlay;
+use crate::root::base::Bases;
 use crate::sys::{self, Pid};
 use crate::tree::Proc;
 use crate::{root, wire};
@@ -52,6 +54,7 @@ pub(crate) struct Yard {
     rights: Rights,
     network: Network,
     overlay: Overlay,
+    bases: Option<Bases>,
     descriptors: Rlimit,
     group: Option<Group>,
     bridge: Option<Bridge>,
@@ -139,6 +142,7 @@ impl Yard {
             rights,
             network: entered.set_up.network,
             overlay: if isolated { root::overlays(rights.rootless) } else { Overlay::None },
+            bases: None,
             descriptors: entered.descriptors,
             group: entered.groups.ok(),
             bridge: None,
@@ -151,7 +155,29 @@ impl Yard {
             deserted: false,
         };
         yard.connect(&entered.set_up)?;
+        if yard.overlay != Overlay::None
+            && let Some(folder) = entered.set_up.bases
+        {
+            yard.bases = Some(yard.make_bases(&folder)?);
+        }
         Ok(yard)
+    }
+
+    fn make_bases(&mut self, folder: &Path) -> Result<Bases, Refusal> {
+        let step = || format!("taking the folder {}", folder.display());
+        pods::made(folder)
+            .and_then(|()| self.ledger.add(folder))
+            .and_then(|()| Bases::at(folder))
+            .or_refuse(RefusalKind::Machine, step)
+    }
+
+    /// Nothing uses them any more.
+    fn remove_bases(&mut self) {
+        let Some(folder) = self.bases.take().map(Bases::remove) else { return };
+        // What stays in the ledger the outer process removes.
+        if std::fs::remove_dir(&folder).is_ok() {
+            drop(self.ledger.strike(&folder));
+        }
     }
 
     /// Makes the bridge and the virtual nodes' networks.
@@ -217,6 +243,7 @@ impl Yard {
                 break;
             }
         }
+        self.remove_bases();
         for _ in 0..100 {
             if self.group.as_ref().is_none_or(Group::remove_yard) {
                 break;
@@ -233,9 +260,9 @@ impl Yard {
         if self.ending.is_none() {
             sources.push(PollFd::new(&self.socket, PollFlags::IN));
         }
-        let soon = self.ending.is_some() || self.pods.values().any(Pod::waits_for_groups);
-        let soon = soon.then(|| Timespec::try_from(AGAIN).ok()).flatten();
-        if poll(&mut sources, soon.as_ref()).is_err() {
+        let again = self.ending.is_some() || self.pods.values().any(Pod::waits_for_groups);
+        let most = again.then_some(AGAIN).and_then(|most| Timespec::try_from(most).ok());
+        if poll(&mut sources, most.as_ref()).is_err() {
             return Ready::default();
         }
         let ready: Vec<bool> = sources.iter().map(|s| !s.revents().is_empty()).collect();
@@ -283,7 +310,7 @@ impl Yard {
         descriptors: Vec<OwnedFd>,
     ) -> Result<Option<Answer>, Refusal> {
         match request {
-            Request::SetUp(_) => {
+            Request::SetUp(_) | Request::Tether(_) => {
                 Err(refusal(RefusalKind::BadRequest, "setting up", "it has been done"))
             }
             Request::AddPod(spec) => self.add_pod(*spec).map(|()| Some(Answer::Done)),
@@ -307,6 +334,10 @@ impl Yard {
                 self.add_address(address).map(|()| Some(Answer::Done))
             }
             Request::Usage => Ok(Some(Answer::Usage(self.usage()))),
+            Request::Uplink(uplink) => self.uplink(&uplink).map(|()| Some(Answer::Done)),
+            Request::KeepFrom { networks } => {
+                self.keep_from(&networks).map(|()| Some(Answer::Done))
+            }
         }
     }
 

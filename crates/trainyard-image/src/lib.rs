@@ -10,6 +10,7 @@ mod compose;
 mod config;
 mod demand;
 mod error;
+mod held;
 mod image;
 mod index;
 mod interpreters;

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -41,10 +41,18 @@ pub(crate) struct Store {
     root: PathBuf,
 }
 
-/// Held while an environment is made; released when dropped or when the process dies.
+/// Held while an environment is made, used or removed; released when dropped or when the process dies.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Lock {
+    /// Notes that what it stands for is used now.
+    pub(crate) fn touch(&self) {
+        // Where it cannot be noted, others may remove it when this process has ended.
+        let _ = self.file.set_modified(SystemTime::now());
+    }
 }
 
 impl Store {
@@ -71,11 +79,19 @@ impl Store {
         usable.then_some(Environment { dir, marker })
     }
 
+    /// The names of all folders, whole or not.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let names = folders.filter_map(|entry| entry.file_name().into_string().ok());
+        names.filter(|name| !name.starts_with('.')).collect()
+    }
+
     /// The best environment that answers a demand: the newest release, on the best Python.
     pub(crate) fn best(&self, demand: &Demand) -> Option<Environment> {
-        let names = std::fs::read_dir(&self.root).ok()?.flatten();
-        names
-            .filter_map(|entry| self.read(entry.file_name().to_str()?))
+        self.names()
+            .iter()
+            .filter_map(|name| self.read(name))
             .filter(|found| demand.accepts(&found.marker.recipe))
             .max_by_key(|found| {
                 let Marker { recipe, python, .. } = &found.marker;
@@ -84,23 +100,26 @@ impl Store {
             })
     }
 
+    fn lock_path(&self, name: &str) -> PathBuf {
+        self.root.join(LOCKS).join(format!("{name}.lock"))
+    }
+
+    fn lock_file(&self, name: &str) -> std::io::Result<File> {
+        File::options().create(true).truncate(false).write(true).open(self.lock_path(name))
+    }
+
     /// Waits until no other process makes this environment.
     pub(crate) async fn lock(
         &self,
         name: &str,
         waiting: &mut (dyn FnMut() + Send),
     ) -> Result<Lock, ImageError> {
-        let path = self.root.join(LOCKS).join(format!("{name}.lock"));
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(ImageError::files("opening", &path))?;
+        let path = self.lock_path(name);
+        let file = self.lock_file(name).map_err(ImageError::files("opening", &path))?;
         let mut told = false;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Lock { _file: file }),
+                Ok(()) => return Ok(Lock { file }),
                 Err(std::fs::TryLockError::WouldBlock) => {}
                 Err(std::fs::TryLockError::Error(error)) => {
                     return Err(ImageError::files("locking", &path)(error));
@@ -112,6 +131,51 @@ impl Store {
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
+    }
+
+    /// Takes a folder that nobody has used for so long, that nobody uses and that is not being made: it
+    /// is nobody else's until the locks are dropped.
+    pub(crate) fn idle(&self, name: &str, since: Duration) -> Option<[Lock; 2]> {
+        let last = self.last_use(name)?;
+        if last.elapsed().ok()? < since {
+            return None;
+        }
+        let used = File::options().write(true).open(self.use_file(name)).ok()?;
+        used.try_lock().ok()?;
+        let made = self.lock_file(name).ok()?;
+        made.try_lock().ok()?;
+        // Somebody may have come and gone meanwhile.
+        (self.last_use(name)? == last).then_some([Lock { file: used }, Lock { file: made }])
+    }
+
+    /// When a folder was last used; of one that nobody has ever asked for, that is now.
+    fn last_use(&self, name: &str) -> Option<SystemTime> {
+        let path = self.use_file(name);
+        match std::fs::metadata(&path) {
+            Ok(meta) => meta.modified().ok(),
+            Err(_) => File::create(path).ok()?.metadata().ok()?.modified().ok(),
+        }
+    }
+
+    fn use_file(&self, name: &str) -> PathBuf {
+        self.root.join(LOCKS).join(format!("{name}.use"))
+    }
+
+    /// Notes that an environment is used from now on, by this process until the lock is dropped. None:
+    /// it is being removed.
+    pub(crate) fn hold(&self, name: &str) -> std::io::Result<Option<Lock>> {
+        let path = self.use_file(name);
+        // Whoever may not write here may still say that it reads.
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = file.or_else(|_| File::open(&path))?;
+        match file.try_lock_shared() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(std::fs::TryLockError::Error(error)) => return Err(error),
+        }
+        let lock = Lock { file };
+        lock.touch();
+        Ok(self.read(name).map(|_| lock))
     }
 
     /// Removes what is in a folder, the marker first, so that a removal broken off leaves nothing usable.
@@ -150,24 +214,29 @@ impl Store {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::demand::tests::tensorflow;
     use crate::interpreters::tests::interpreter;
     use crate::version::Version;
 
-    struct Kept {
+    pub(crate) struct Kept {
         _dir: tempfile::TempDir,
-        store: Store,
+        pub(crate) store: Store,
     }
 
-    fn empty() -> Kept {
+    pub(crate) fn empty() -> Kept {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("envs")).unwrap();
         Kept { _dir: dir, store }
     }
 
-    async fn add(store: &Store, version: &str, minor: u32, requirements: &[&str]) -> String {
+    pub(crate) async fn add(
+        store: &Store,
+        version: &str,
+        minor: u32,
+        requirements: &[&str],
+    ) -> String {
         let demand = tensorflow(version, requirements);
         let python = interpreter(minor, 0);
         let recipe = demand.recipe(&Version::parse(version).unwrap(), std::env::consts::ARCH);
@@ -214,6 +283,48 @@ mod tests {
         store.clear(&name).await.unwrap();
         assert!(!store.dir(&name).exists());
         store.clear(&name).await.unwrap();
+    }
+
+    pub(crate) fn age(store: &Store, name: &str, age: Duration) {
+        let file = File::options().write(true).open(store.use_file(name)).unwrap();
+        file.set_modified(SystemTime::now() - age).unwrap();
+    }
+
+    fn unused(store: &Store, since: Duration) -> Vec<String> {
+        let mut names = store.names();
+        names.sort();
+        names.retain(|name| store.idle(name, since).is_some());
+        names
+    }
+
+    #[tokio::test]
+    async fn only_what_nobody_uses_is_unused() {
+        let kept = empty();
+        let store = &kept.store;
+        let (day, none) = (Duration::from_hours(24), Vec::<String>::new());
+        let name = add(store, "2.16.1", 11, &[]).await;
+        let broken = "broken-off".to_owned();
+        std::fs::create_dir(store.dir(&broken)).unwrap();
+        // It counts from when it is first seen, however old it is.
+        assert_eq!(unused(store, day), none);
+        for name in [&name, &broken] {
+            age(store, name, 2 * day);
+        }
+        assert_eq!(unused(store, 3 * day), none);
+        assert_eq!(unused(store, day), [broken.as_str(), &name]);
+        let held = store.hold(&name).unwrap().unwrap();
+        age(store, &name, 2 * day);
+        let made = store.lock(&broken, &mut || ()).await.unwrap();
+        assert_eq!(unused(store, day), none, "one is used, one is being made");
+        drop((held, made));
+        age(store, &name, 2 * day);
+        let removing = store.idle(&name, day).unwrap();
+        assert!(store.hold(&name).unwrap().is_none(), "it is being removed");
+        drop(removing);
+        // To use it makes it new.
+        drop(store.hold(&name).unwrap().unwrap());
+        assert_eq!(unused(store, day), [broken.as_str()]);
+        assert!(store.hold(&broken).unwrap().is_none(), "it is not whole");
     }
 
     #[tokio::test]

@@ -3,8 +3,10 @@
 //! does not mount.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// One step of composing the system's part of a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +17,15 @@ pub enum SystemView {
         source: PathBuf,
         /// Inside.
         target: PathBuf,
+    },
+    /// A small file of the host, which inside can be changed.
+    Copy {
+        /// On the host.
+        source: PathBuf,
+        /// Inside.
+        target: PathBuf,
+        /// Which state of the file it is.
+        stamp: String,
     },
     /// A symbolic link.
     Symlink {
@@ -121,6 +132,13 @@ const OWN: [(&str, u32); 12] = [
     ("/srv", 0o755),
 ];
 
+/// Larger files are bound; a bind for each of the small ones would cost every container more than the
+/// memory for one copy that all can share.
+const MOST_COPIED: u64 = 128 << 10;
+
+/// What changes on the host is seen by containers that start this much later.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
 /// Names are looked up in files and by DNS alone: the host's other sources have no servers inside.
 const NSSWITCH: &str = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\n\
                         protocols: files\nservices: files\nethers: files\nrpc: files\n";
@@ -129,7 +147,24 @@ const NSSWITCH: &str = "passwd: files\ngroup: files\nshadow: files\nhosts: files
 /// runs as this user and group.
 #[must_use]
 pub fn system_views(uid: u32, gid: u32) -> Vec<SystemView> {
-    compose(Path::new("/"), uid, gid)
+    let mut views = seen_lately();
+    views.extend(accounts(uid, gid));
+    views
+}
+
+/// The host's part. It takes some hundred looks at files, and changes hardly ever: pods that start
+/// together share what the first one found.
+fn seen_lately() -> Vec<SystemView> {
+    static LAST: Mutex<Option<(Instant, Vec<SystemView>)>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some((when, views)) if when.elapsed() < LOOK_AGAIN => views.clone(),
+        _ => {
+            let views = host(Path::new("/"));
+            *last = Some((Instant::now(), views.clone()));
+            views
+        }
+    }
 }
 
 /// Whether a path of the host is shown by these views already.
@@ -137,12 +172,15 @@ pub(crate) fn is_shown(path: &Path) -> bool {
     TOP.iter().any(|top| path.starts_with(Path::new("/").join(top)))
 }
 
-fn compose(root: &Path, uid: u32, gid: u32) -> Vec<SystemView> {
+/// What does not depend on who looks.
+fn host(root: &Path) -> Vec<SystemView> {
     let mut views = Vec::new();
+    let usr = root.join("usr").canonicalize().ok();
+    let show = |name: &str| show(root, name, usr.as_deref()?);
     for name in TOP {
         // What lies inside another is there for `is_shown` only.
         if !name.starts_with("usr/") {
-            views.extend(show(root, name));
+            views.extend(show(name));
         }
     }
     for (target, mode) in OWN {
@@ -151,7 +189,7 @@ fn compose(root: &Path, uid: u32, gid: u32) -> Vec<SystemView> {
     views.push(SystemView::Symlink { target: "/var/run".into(), to: "/run".into() });
     let mut parents = BTreeSet::new();
     for name in ETC.iter().flat_map(|name| expand(root, name)) {
-        let Some(view) = show(root, &name) else { continue };
+        let Some(view) = show(&name) else { continue };
         let inner = Path::new(&name).ancestors().skip(1).filter(|dir| dir.components().count() > 1);
         let mut missing: Vec<_> = inner.map(|dir| Path::new("/").join(dir)).collect();
         missing.reverse();
@@ -163,30 +201,47 @@ fn compose(root: &Path, uid: u32, gid: u32) -> Vec<SystemView> {
         views.push(view);
     }
     views.push(SystemView::Symlink { target: "/etc/mtab".into(), to: "/proc/mounts".into() });
-    for (target, content) in [
-        ("/etc/passwd", passwd(uid, gid)),
-        ("/etc/group", group(gid)),
-        ("/etc/nsswitch.conf", NSSWITCH.to_owned()),
-        ("/etc/host.conf", "multi on\n".to_owned()),
-    ] {
-        views.push(SystemView::File { target: target.into(), content, mode: 0o644 });
-    }
+    views.push(file("/etc/nsswitch.conf", NSSWITCH.to_owned()));
+    views.push(file("/etc/host.conf", "multi on\n".to_owned()));
     views
 }
 
-/// A link into `/usr` stays one, anything else is bound; what not everyone may read is left out.
-fn show(root: &Path, name: &str) -> Option<SystemView> {
+/// Who there is inside.
+fn accounts(uid: u32, gid: u32) -> [SystemView; 2] {
+    [file("/etc/passwd", passwd(uid, gid)), file("/etc/group", group(gid))]
+}
+
+fn file(target: &str, content: String) -> SystemView {
+    SystemView::File { target: target.into(), content, mode: 0o644 }
+}
+
+/// A link into `/usr` stays one, a small file is copied, anything else is bound; what not everyone may
+/// read is left out.
+fn show(root: &Path, name: &str, usr: &Path) -> Option<SystemView> {
     let path = root.join(name);
     let target = Path::new("/").join(name);
     let data = path.symlink_metadata().ok()?;
     let source = path.canonicalize().ok()?;
-    let usr = root.join("usr").canonicalize().ok()?;
-    if data.is_symlink() && source.starts_with(&usr) {
+    if data.is_symlink() && source.starts_with(usr) {
         return Some(SystemView::Symlink { target, to: std::fs::read_link(&path).ok()? });
     }
     let data = source.metadata().ok()?;
     let wanted = if data.is_dir() { 0o005 } else { 0o004 };
-    (data.permissions().mode() & wanted == wanted).then_some(SystemView::Bind { source, target })
+    if data.permissions().mode() & wanted != wanted {
+        return None;
+    }
+    if data.is_file() && data.len() <= MOST_COPIED {
+        let stamp = format!(
+            "{}-{}-{}-{}.{:09}",
+            data.dev(),
+            data.ino(),
+            data.len(),
+            data.ctime(),
+            data.ctime_nsec()
+        );
+        return Some(SystemView::Copy { source, target, stamp });
+    }
+    Some(SystemView::Bind { source, target })
 }
 
 fn expand(root: &Path, name: &str) -> Vec<String> {
@@ -228,6 +283,7 @@ mod tests {
     fn target(view: &SystemView) -> &Path {
         match view {
             SystemView::Bind { target, .. }
+            | SystemView::Copy { target, .. }
             | SystemView::Symlink { target, .. }
             | SystemView::Directory { target, .. }
             | SystemView::File { target, .. } => target,
@@ -238,7 +294,7 @@ mod tests {
         views.iter().find(|view| target(view) == Path::new(path))
     }
 
-    fn host() -> tempfile::TempDir {
+    fn machine() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         for folder in [
@@ -273,9 +329,9 @@ mod tests {
 
     #[test]
     fn programs_are_shown_and_links_stay_links() {
-        let host = host();
-        let views = compose(host.path(), 0, 0);
-        let source = host.path().join("usr").canonicalize().unwrap();
+        let machine = machine();
+        let views = host(machine.path());
+        let source = machine.path().join("usr").canonicalize().unwrap();
         assert_eq!(find(&views, "/usr"), Some(&SystemView::Bind { source, target: "/usr".into() }));
         let link = SystemView::Symlink { target: "/bin".into(), to: "usr/bin".into() };
         assert_eq!(find(&views, "/bin"), Some(&link));
@@ -287,16 +343,37 @@ mod tests {
     }
 
     #[test]
+    fn small_files_are_copied_and_a_changed_one_is_another() {
+        let machine = machine();
+        let cache = machine.path().join("etc/ld.so.cache");
+        let stamp = || match find(&host(machine.path()), "/etc/ld.so.cache") {
+            Some(SystemView::Copy { source, stamp, .. }) => {
+                assert_eq!(*source, cache.canonicalize().unwrap());
+                stamp.clone()
+            }
+            other => panic!("{other:?}"),
+        };
+        let first = stamp();
+        assert_eq!(stamp(), first);
+        std::fs::write(&cache, "another").unwrap();
+        assert_ne!(stamp(), first);
+        let large = vec![0; usize::try_from(MOST_COPIED).unwrap() + 1];
+        std::fs::write(&cache, large).unwrap();
+        let views = host(machine.path());
+        assert!(matches!(find(&views, "/etc/ld.so.cache"), Some(SystemView::Bind { .. })));
+    }
+
+    #[test]
     fn accounts_keys_and_homes_are_never_shown() {
-        let host = host();
-        let shown: Vec<PathBuf> = compose(host.path(), 0, 0)
+        let machine = machine();
+        let shown: Vec<PathBuf> = host(machine.path())
             .into_iter()
             .filter_map(|view| match view {
-                SystemView::Bind { source, .. } => Some(source),
+                SystemView::Bind { source, .. } | SystemView::Copy { source, .. } => Some(source),
                 _ => None,
             })
             .collect();
-        let root = host.path().canonicalize().unwrap();
+        let root = machine.path().canonicalize().unwrap();
         for hidden in
             ["etc/shadow", "etc/passwd", "etc/ssh", "etc/ssl/private", "root", "home/me", "var"]
         {
@@ -307,8 +384,8 @@ mod tests {
 
     #[test]
     fn parents_come_before_what_is_in_them() {
-        let host = host();
-        let views = compose(host.path(), 0, 0);
+        let machine = machine();
+        let views = host(machine.path());
         for (at, view) in views.iter().enumerate() {
             let parent = target(view).parent().unwrap();
             let made = views[..at].iter().any(|before| target(before) == parent);

@@ -9,10 +9,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Client;
-use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use trainyard_holder::protocol::{Cgroups, Isolation, Network};
+use trainyard_holder::protocol::Network;
 use trainyard_image::Images;
 
 use crate::error::AgentError;
@@ -20,21 +19,18 @@ use crate::events::Events;
 use crate::net::names::Names;
 use crate::network;
 use crate::node::{
-    self, AgentIdentity, Devices, GPU_RESOURCE, GpuSource as _, Heartbeat, Machine, NodeFacts,
-    Nvml, Pressure, Readiness, ResourceArg, Sharing,
+    self, Devices, GPU_RESOURCE, GpuSource as _, Machine, Nvml, ResourceArg, Sharing,
 };
 use crate::objects::ApiObjects;
 use crate::options::Options;
 use crate::pod::{self, Backoff};
+use crate::presence::{self, Presence};
 use crate::serving;
 use crate::shared::{Shared, Timing, VirtualNode, lock};
 use crate::start::{self, Started};
 use crate::state;
-use crate::watch;
-use crate::yard::Level;
+use crate::upkeep;
 
-/// How long the API server may be away when the agent starts.
-const REGISTER: Duration = Duration::from_mins(5);
 /// How much longer than their grace the pods may take when the agent ends.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
@@ -47,6 +43,9 @@ pub async fn run(
     check_names(&options.nodes)?;
     let state = state::take(&options.state)?;
     state.clear().await?;
+    let Some(version) = node::server_version(&client, presence::REACH, &stop).await? else {
+        return Ok(());
+    };
     let started = start::start(&options, state.id.clone()).await?;
     state.note_holder(started.yard.pid());
     let level = started.yard.level().clone();
@@ -58,16 +57,18 @@ pub async fn run(
     let (network, mut tasks) = network::serve(&client, &options, &started, &names).await?;
     tracing::info!(
         nodes = options.nodes.join(","),
-        sandbox = sandbox_word(chosen.isolation),
-        network = network_word(chosen.network),
+        sandbox = presence::sandbox_word(chosen.isolation),
+        network = presence::network_word(chosen.network),
         rootless = level.rootless,
-        limits = %limit_words(&level),
-        outbound = network.outbound,
+        limits = %presence::limit_words(&level),
+        outbound = network.outbound.way().words(),
         "node starts"
     );
+    let objects = ApiObjects::new(client.clone());
     let shared = Arc::new(Shared {
         images: Images::new(options.images.clone())?,
-        objects: ApiObjects::new(client.clone()),
+        cluster: upkeep::cluster(&objects).await,
+        objects,
         events: Events::start(client.clone()),
         yard: started.yard,
         client: client.clone(),
@@ -85,17 +86,14 @@ pub async fn run(
         pods: Mutex::default(),
     });
     tasks.spawn(pod::keep_logs_within_bounds(Arc::clone(&shared)));
+    tasks.spawn(upkeep::free_claims(Arc::clone(&shared)));
+    tasks.spawn(upkeep::free_environments(Arc::clone(&shared), options.keep_environments));
     let served = serving::start(&options, &shared, &mut tasks)?;
-    let hearts =
-        join(&client, &options, &shared, &machine, (&level, chosen), &served, &mut tasks).await?;
-    tracing::info!(served = ?served, "node is ready");
-    let ended = tokio::select! {
-        () = stop.cancelled() => Ok(()),
-        () = shared.yard.ended() => Err(AgentError::HolderEnded),
-        Some(ended) = tasks.join_next() => match ended {
-            Ok(()) => Err(AgentError::Network("a server of the pods' network ended".to_owned())),
-            Err(error) => Err(AgentError::Network(error.to_string())),
-        },
+    let presence = Presence { options: &options, shared: &shared, machine, level, chosen, version };
+    let mut hearts = JoinSet::new();
+    let ended = match presence.begin(&served, &mut hearts, &mut tasks).await {
+        Ok(()) => until_the_end(&shared, &mut tasks, &served).await,
+        Err(error) => Err(error),
     };
     stop.cancel();
     wind_up(&shared, &options).await;
@@ -103,6 +101,25 @@ pub async fn run(
     hearts.join_all().await;
     shared.yard.end().await;
     ended
+}
+
+/// Waits until the agent is told to end, or cannot go on.
+async fn until_the_end(
+    shared: &Shared,
+    tasks: &mut JoinSet<()>,
+    served: &BTreeMap<String, SocketAddr>,
+) -> Result<(), AgentError> {
+    if !shared.closing.is_cancelled() {
+        tracing::info!(?served, "node is ready");
+    }
+    tokio::select! {
+        () = shared.closing.cancelled() => Ok(()),
+        () = shared.yard.ended() => Err(AgentError::HolderEnded),
+        Some(ended) = tasks.join_next() => match ended {
+            Ok(()) => Err(AgentError::Network("a server of the pods' network ended".to_owned())),
+            Err(error) => Err(AgentError::Network(error.to_string())),
+        },
+    }
 }
 
 fn check_names(nodes: &[String]) -> Result<(), AgentError> {
@@ -114,31 +131,6 @@ fn check_names(nodes: &[String]) -> Result<(), AgentError> {
         }
     }
     Ok(())
-}
-
-/// Shows every node to the API server, keeps it alive there and follows its pods.
-async fn join(
-    client: &Client,
-    options: &Options,
-    shared: &Arc<Shared>,
-    machine: &Arc<Machine>,
-    (level, chosen): (&Level, start::Chosen),
-    served: &BTreeMap<String, SocketAddr>,
-    tasks: &mut JoinSet<()>,
-) -> Result<JoinSet<()>, AgentError> {
-    let mut hearts = JoinSet::new();
-    for node in shared.nodes.values() {
-        let Some(address) = served.get(&node.name) else { continue };
-        let facts = facts(client, options, node, machine, level, chosen, *address).await;
-        let registered = node::register_within(client, &facts, REGISTER).await?;
-        let (_, facts) = channel::channel(facts);
-        let (state, timing) = (options.state.clone(), node::Timing::default());
-        let (heart, object) = Heartbeat::new(client.clone(), registered, facts, state, timing);
-        hearts.spawn(heart.run(shared.closed.clone()));
-        let (shared, client) = (Arc::clone(shared), client.clone());
-        tasks.spawn(watch::follow(shared, client, node.name.clone(), object));
-    }
-    Ok(hearts)
 }
 
 /// Puts the library for pods on the machine's own network where they can load it.
@@ -218,59 +210,13 @@ fn promised_gpus(amounts: &BTreeMap<String, Quantity>) -> u64 {
     amount.and_then(|amount| u64::try_from(amount.value()).ok()).unwrap_or(0)
 }
 
-async fn facts(
-    client: &Client,
-    options: &Options,
-    node: &VirtualNode,
-    machine: &Arc<Machine>,
-    level: &Level,
-    chosen: start::Chosen,
-    address: SocketAddr,
-) -> NodeFacts {
-    let version = client.apiserver_version().await.ok();
-    NodeFacts {
-        name: node.name.clone(),
-        address: address.ip(),
-        port: address.port(),
-        capacity: node.allocatable.clone(),
-        allocatable: node.allocatable.clone(),
-        machine: Arc::clone(machine),
-        sandbox: sandbox_word(chosen.isolation).to_owned(),
-        network: network_word(chosen.network).to_owned(),
-        rootless: level.rootless,
-        limits: match level.cgroups {
-            Cgroups::None => node::Limits::NotEnforced(limit_words(level)),
-            Cgroups::V1 | Cgroups::V2 => node::Limits::Enforced(limit_words(level)),
-        },
-        labels: BTreeMap::new(),
-        declared_features: version.as_ref().map(node::declared_features).unwrap_or_default(),
-        pressure: Pressure::measure(Path::new("/"), &options.state).unwrap_or_default(),
-        readiness: Readiness::Ready,
-        agent: AgentIdentity::current(),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn sandbox_word(isolation: Isolation) -> &'static str {
-    match isolation {
-        Isolation::Processes => "processes",
-        Isolation::Namespaces => "namespaces",
-    }
-}
-
-fn network_word(network: Network) -> &'static str {
-    match network {
-        Network::Loopback => "loopback",
-        Network::Bridge => "bridge",
-    }
-}
-
-fn limit_words(level: &Level) -> String {
-    match level.cgroups {
-        Cgroups::V1 => "cgroups v1".to_owned(),
-        Cgroups::V2 => "cgroups v2".to_owned(),
-        Cgroups::None => {
-            let reason = level.cgroups_reason.as_deref().unwrap_or("there are no cgroups to use");
-            format!("not enforced: {reason}")
-        }
+    /// Others run it beside themselves.
+    #[allow(dead_code, reason = "that it compiles is all it is for")]
+    fn may_go_to_another_thread(client: Client, options: Options) -> impl Future + Send {
+        run(client, options, CancellationToken::new())
     }
 }

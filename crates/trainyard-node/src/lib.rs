@@ -15,7 +15,9 @@ mod network;
 mod node;
 mod objects;
 mod options;
+mod outbound;
 mod pod;
+mod presence;
 mod probes;
 mod serve;
 mod serving;
@@ -23,13 +25,14 @@ mod shared;
 mod start;
 mod state;
 mod status;
+mod upkeep;
 mod volumes;
 mod watch;
 mod yard;
 
 pub use agent::run;
 pub use error::AgentError;
-pub use options::{Options, Timings, Wish};
+pub use options::{Options, Outbound, Timings, Wish};
 pub use trainyard_holder::protocol::{Isolation, Network};
 
 /// This machine's name, fit for a Node.

@@ -15,9 +15,11 @@ use trainyard_holder::protocol::{Network as Level, Place, Refusal, SocketKind};
 
 use crate::error::AgentError;
 use crate::net::names::{self, Names};
+use crate::net::outbound::Outbound;
 use crate::net::resolv::{HostResolver, Resolver};
 use crate::net::{Inside, dns, forward, proxy, services};
-use crate::options::Options;
+use crate::options::{Options, Outbound as Wish};
+use crate::outbound;
 use crate::shared::Network;
 use crate::start::Started;
 use crate::yard::Yard;
@@ -25,9 +27,6 @@ use crate::yard::Yard;
 const DNS: u16 = 53;
 /// Port of the service `kubernetes`.
 const API: u16 = 443;
-/// How pods reach other machines. Programs that would carry all their packets (pasta, slirp4netns) are
-/// not used: they would have to be joined to the bridge inside.
-const OUTBOUND: &str = "the node's HTTP proxy (HTTP_PROXY and HTTPS_PROXY are set in pods)";
 const RESOLV: &str = "/etc/resolv.conf";
 
 /// Begins to serve; the tasks end only by failing.
@@ -45,8 +44,8 @@ pub(crate) async fn serve(
         }
         let network = Network {
             resolver: None,
-            proxy: Vec::new(),
-            outbound: "the machine's own network".to_owned(),
+            cluster: None,
+            outbound: Outbound::fixed(outbound::on_the_machine(options)?),
             api_server: options.api_server.clone(),
         };
         return Ok((network, tasks));
@@ -59,11 +58,20 @@ pub(crate) async fn serve(
     tasks.spawn(async move { ended("name server", dns::serve(udp, tcp, table, upstreams).await) });
     let cluster = pods_network(started)?;
     names.set_networks(vec![cluster]);
-    let listener =
-        TcpListener::from(inside(started, gateway, proxy::PORT, SocketKind::Stream).await?);
-    let policy = proxy::Policy { cluster: vec![cluster], ..proxy::Policy::default() };
-    let (table, way) = (names.clone(), Arc::new(Way(started.yard.clone())));
-    tasks.spawn(async move { ended("proxy", proxy::serve(listener, policy, table, way).await) });
+    let found = outbound::find(options, started, cluster).await?;
+    for reason in &found.reasons {
+        tracing::info!(reason, "a way out of the pods' network is not used");
+    }
+    if let Some(keeping) = found.keeping {
+        tasks.spawn(keeping.run());
+    }
+    if options.outbound != Wish::None {
+        let listener = inside(started, gateway, proxy::PORT, SocketKind::Stream).await?;
+        let policy = proxy::Policy { cluster: vec![cluster], ..proxy::Policy::default() };
+        let (table, way) = (names.clone(), Arc::new(Way(started.yard.clone())));
+        let served = proxy::serve(listener.into(), policy, table, way);
+        tasks.spawn(async move { ended("proxy", served.await) });
+    }
     let mut direct: Vec<String> = started.nodes.iter().map(|(name, _)| name.clone()).collect();
     if let Some(target) = &options.api_server {
         let address = api_server(client, started, target.clone(), &mut tasks).await?;
@@ -72,13 +80,9 @@ pub(crate) async fn serve(
     tasks.spawn(services::serve(names.clone(), Arc::new(Way(started.yard.clone()))));
     let text = std::fs::read_to_string(RESOLV).unwrap_or_default();
     let network = Network {
-        resolver: Some(Resolver {
-            gateway,
-            host: HostResolver::parse(&text),
-            confined: Some(cluster),
-        }),
-        proxy: proxy::proxy_variables(gateway, &[cluster], &direct),
-        outbound: OUTBOUND.to_owned(),
+        resolver: Some(Resolver { gateway, host: HostResolver::parse(&text), confined: None }),
+        cluster: Some(cluster),
+        outbound: Outbound::new(found.now, proxy::proxy_variables(gateway, &[cluster], &direct)),
         api_server: options.api_server.clone(),
     };
     Ok((network, tasks))

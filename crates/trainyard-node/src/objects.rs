@@ -8,10 +8,13 @@ use std::future::Future;
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{
-    ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret, ServiceAccount,
+    ConfigMap, Namespace, PersistentVolume, PersistentVolumeClaim, Secret, ServiceAccount,
 };
 use kube::Api;
 use kube::api::PostParams;
+
+/// A namespace that every cluster has and that is never made anew.
+const SYSTEM: &str = "kube-system";
 
 /// Why an object could not be read. That it does not exist is no error.
 #[derive(Debug, thiserror::Error)]
@@ -120,6 +123,15 @@ impl ApiObjects {
     /// Reads with this client's rights.
     pub(crate) fn new(client: kube::Client) -> Self {
         Self { client }
+    }
+
+    /// What tells this cluster from others: the UID of a namespace that each has.
+    pub(crate) async fn cluster(&self) -> Result<String, ObjectsError> {
+        let found: Option<Namespace> =
+            read(Api::all(self.client.clone()), "namespace", SYSTEM).await?;
+        found.and_then(|namespace| namespace.metadata.uid).ok_or_else(|| ObjectsError::Refused {
+            message: format!("namespaces {SYSTEM:?} not found"),
+        })
     }
 }
 

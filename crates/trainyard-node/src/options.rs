@@ -18,6 +18,8 @@ pub struct Options {
     pub state: PathBuf,
     /// What images mean here.
     pub images: trainyard_image::Settings,
+    /// How long a Python environment that nobody uses is kept.
+    pub keep_environments: Duration,
     /// Extended resources, each as `[NODE:]NAME=COUNT`.
     pub resources: Vec<String>,
     /// Processor of each node; an even share of the machine's if not given.
@@ -30,6 +32,8 @@ pub struct Options {
     pub sandbox: Wish<Isolation>,
     /// How pods reach each other.
     pub network: Wish<Network>,
+    /// How pods reach other machines.
+    pub outbound: Outbound,
     /// An address in the pods' network.
     pub pod_network: Ipv4Addr,
     /// Length of its prefix.
@@ -38,6 +42,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Certificates (PEM) of those who may ask the kubelet's API; without any nobody may.
     pub client_authority: Option<Vec<u8>>,
+    /// Common names that their certificates must have; without any, every name will do.
+    pub client_names: Vec<String>,
     /// Host and port of the API server, for pods that talk to it.
     pub api_server: Option<String>,
     /// Durations.
@@ -51,6 +57,21 @@ pub enum Wish<T> {
     Best,
     /// This one; fail where it cannot be had.
     Require(T),
+}
+
+/// The ways from pods to other machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outbound {
+    /// The first of the programs that works, else the proxy.
+    Auto,
+    /// The program slirp4netns; fail where it cannot be used.
+    Slirp4netns,
+    /// The program pasta; fail where it cannot be used.
+    Pasta,
+    /// The node's HTTP proxy.
+    Proxy,
+    /// None at all.
+    None,
 }
 
 /// Durations that tests shorten; the defaults are a kubelet's.

@@ -43,12 +43,13 @@ pub(crate) fn start(
         let bound = listener.local_addr().map_err(|error| failed(error.to_string()))?;
         let identity = serve::Identity::self_made(name, &[bound.ip()])
             .map_err(|error| failed(error.to_string()))?;
-        let tls = serve::server_config(identity, authority, &[])
-            .map_err(|error| failed(error.to_string()))?;
+        let tls =
+            serve::server_config(identity, authority).map_err(|error| failed(error.to_string()))?;
+        let clients = serve::Clients::named(&options.client_names);
         let pods = Arc::new(NodePods { shared: Arc::clone(shared), node: name.clone() });
         let stop = shared.closed.clone();
         tasks.spawn(async move {
-            if let Err(error) = serve::serve(listener, tls, pods, stop).await {
+            if let Err(error) = serve::serve(listener, tls, clients, pods, stop).await {
                 tracing::error!(%error, kind = error.kind(), "logs and exec are not served any more");
             }
         });

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ipnet::Ipv4Net;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
@@ -19,6 +20,7 @@ use crate::addresses::Addresses;
 use crate::env::Facts;
 use crate::events::Events;
 use crate::net::names::{Answer, Names};
+use crate::net::outbound::Outbound;
 use crate::net::resolv::Resolver;
 use crate::node::Devices;
 use crate::objects::ApiObjects;
@@ -77,6 +79,8 @@ pub(crate) struct Shared {
     pub(crate) timing: Timing,
     pub(crate) nodes: BTreeMap<String, VirtualNode>,
     pub(crate) places: Places,
+    /// What tells this cluster from others, where that is known.
+    pub(crate) cluster: Option<String>,
     pub(crate) network: Network,
     /// How isolated pods are.
     pub(crate) isolation: Isolation,
@@ -106,14 +110,22 @@ pub(crate) struct Places {
 /// What pods are told of the network.
 #[derive(Debug, Clone)]
 pub(crate) struct Network {
-    /// How names are resolved; none: as on the host.
+    /// How names are resolved where datagrams find their way out; none: as on the host.
     pub(crate) resolver: Option<Resolver>,
-    /// Variables of the proxy, if outbound traffic needs one.
-    pub(crate) proxy: Vec<(String, String)>,
-    /// How pods reach the world, in words.
-    pub(crate) outbound: String,
+    /// The pods' network.
+    pub(crate) cluster: Option<Ipv4Net>,
+    /// How pods reach the world.
+    pub(crate) outbound: Outbound,
     /// Host and port of the API server, from the machine's own network.
     pub(crate) api_server: Option<String>,
+}
+
+impl Network {
+    /// How names are resolved by containers that start now; none: as on the host.
+    pub(crate) fn resolver(&self) -> Option<Resolver> {
+        let confined = self.cluster.filter(|_| !self.outbound.takes_datagrams());
+        self.resolver.clone().map(|resolver| Resolver { confined, ..resolver })
+    }
 }
 
 impl Shared {
@@ -156,7 +168,11 @@ impl Shared {
 
     /// A pod's folders.
     pub(crate) fn folders(&self, uid: &str) -> Folders {
-        Folders { ephemeral: self.places.pods.join(uid), claims: self.places.claims.clone() }
+        Folders {
+            ephemeral: self.places.pods.join(uid),
+            claims: self.places.claims.clone(),
+            cluster: self.cluster.clone(),
+        }
     }
 
     /// The address of a name of the pods' network.

@@ -66,6 +66,7 @@ pub(crate) async fn start(options: &Options, yard: String) -> Result<Started, Ag
             .iter()
             .map(|(name, address)| NodeNetwork { name: name.clone(), address: *address })
             .collect(),
+        bases: Some(options.state.join(BASES)),
     };
     let yard = Yard::start(holder_command(&options.holder), set_up)
         .await
@@ -112,6 +113,9 @@ fn choose(
     }
     Ok(Chosen { isolation, network })
 }
+
+/// Where the holder keeps, in memory, what containers' roots begin with.
+const BASES: &str = "bases";
 
 /// Loopback addresses of pods, where they share the machine's network.
 const LOOPBACK: Ipv4Addr = Ipv4Addr::new(127, 77, 0, 0);

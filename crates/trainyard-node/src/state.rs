@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, IFlags, flock, ioctl_getflags, ioctl_setflags};
 use tokio::time::{Instant, sleep};
 
 use crate::error::AgentError;
@@ -40,6 +40,9 @@ pub(crate) fn take(folder: &Path) -> Result<State, AgentError> {
     for place in [&places.pods, &places.logs, &places.claims] {
         fs::create_dir_all(place).map_err(io)?;
     }
+    for place in [&places.pods, &places.logs] {
+        spread(place);
+    }
     let lock = File::create(folder.join("lock")).map_err(io)?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
         wrong("another agent uses it; give this one its own with --state-dir".to_owned())
@@ -47,6 +50,19 @@ pub(crate) fn take(folder: &Path) -> Result<State, AgentError> {
     let meta = fs::metadata(folder).map_err(io)?;
     let id = format!("{:x}-{:x}", meta.dev(), meta.ino());
     Ok(State { places, id, holder: folder.join("holder"), _lock: lock })
+}
+
+/// Asks the file system to keep the folders in this one apart from each other. Where many pods come and
+/// go, ext4 would look for a place for every new file among those of the pods that have just gone.
+fn spread(folder: &Path) {
+    let asked = File::open(folder).and_then(|folder| {
+        let flags = ioctl_getflags(&folder)?;
+        Ok(ioctl_setflags(&folder, flags | IFlags::TOPDIR)?)
+    });
+    if let Err(error) = asked {
+        // Others do not need to be told, or know of no such thing.
+        tracing::debug!(folder = %folder.display(), %error, "its folders lie where they may");
+    }
 }
 
 impl State {
@@ -117,6 +133,21 @@ mod tests {
         assert_eq!(second.id, id);
         assert_eq!(fs::read_dir(&second.places.pods).unwrap().count(), 0);
         assert!(second.places.logs.join("kept").exists());
+    }
+
+    #[test]
+    fn folders_of_pods_are_kept_apart_where_it_matters() {
+        const EXT4: u64 = 0xEF53;
+        let folder = tempfile::tempdir().unwrap();
+        let state = take(folder.path()).unwrap();
+        let kind = rustix::fs::statfs(folder.path()).unwrap().f_type;
+        if u64::try_from(kind) != Ok(EXT4) {
+            return;
+        }
+        for place in [&state.places.pods, &state.places.logs] {
+            let flags = ioctl_getflags(File::open(place).unwrap()).unwrap();
+            assert!(flags.contains(IFlags::TOPDIR), "{place:?}");
+        }
     }
 
     #[tokio::test]

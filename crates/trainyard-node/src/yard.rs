@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use trainyard_holder::client::Holder;
 use trainyard_holder::protocol::{
     Answer, ContainerSpec, Ending, Event, ExecSpec, Place, PodSpec, PodUsage, Reach, Refusal,
-    RefusalKind, Request, SetUp, SocketKind,
+    RefusalKind, Request, SetUp, SocketKind, Uplink,
 };
 
 use crate::shared::lock;
@@ -30,6 +30,14 @@ pub(crate) struct Exit {
 pub(crate) type Exited = oneshot::Receiver<Exit>;
 
 type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Exit>>>>;
+
+/// A program that has begun.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) exited: Exited,
+    /// The other side of its terminal, if it has one.
+    pub(crate) terminal: Option<OwnedFd>,
+}
 
 /// What the holder said of itself.
 #[derive(Debug, Clone)]
@@ -123,22 +131,22 @@ impl Yard {
         self.done(Request::RemovePod { pod: pod.to_owned() }).await
     }
 
-    /// Starts a container on these descriptors.
+    /// Starts a container on these descriptors, or on a terminal.
     pub(crate) async fn start_container(
         &self,
         spec: ContainerSpec,
-        stdio: [OwnedFd; 3],
-    ) -> Result<Exited, Refusal> {
+        stdio: Option<[OwnedFd; 3]>,
+    ) -> Result<Begun, Refusal> {
         let id = spec.container.clone();
         self.run(id, Request::Start(Box::new(spec)), stdio).await
     }
 
-    /// Runs one more program in a container.
+    /// Runs one more program in a container, on these descriptors or on a terminal.
     pub(crate) async fn exec(
         &self,
         spec: ExecSpec,
-        stdio: [OwnedFd; 3],
-    ) -> Result<Exited, Refusal> {
+        stdio: Option<[OwnedFd; 3]>,
+    ) -> Result<Begun, Refusal> {
         let id = spec.exec.clone();
         self.run(id, Request::Exec(Box::new(spec)), stdio).await
     }
@@ -147,13 +155,13 @@ impl Yard {
         &self,
         id: String,
         request: Request,
-        stdio: [OwnedFd; 3],
-    ) -> Result<Exited, Refusal> {
+        stdio: Option<[OwnedFd; 3]>,
+    ) -> Result<Begun, Refusal> {
         let (listener, exited) = oneshot::channel();
         // It may end before the answer is read.
         lock(&self.waiting).insert(id.clone(), listener);
-        match ask(&self.holder, request, Vec::from(stdio)).await {
-            Ok(_) => Ok(exited),
+        match ask(&self.holder, request, stdio.into_iter().flatten().collect()).await {
+            Ok((_, fds)) => Ok(Begun { exited, terminal: fds.into_iter().next() }),
             Err(refusal) => {
                 lock(&self.waiting).remove(&id);
                 Err(refusal)
@@ -203,6 +211,16 @@ impl Yard {
         self.done(Request::AddAddress { address }).await
     }
 
+    /// Opens the way out of the pods' network.
+    pub(crate) async fn uplink(&self, uplink: Uplink) -> Result<(), Refusal> {
+        self.done(Request::Uplink(uplink)).await
+    }
+
+    /// Says where that does not lead.
+    pub(crate) async fn keep_from(&self, networks: Vec<(Ipv4Addr, u8)>) -> Result<(), Refusal> {
+        self.done(Request::KeepFrom { networks }).await
+    }
+
     /// What pods use now.
     pub(crate) async fn usage(&self) -> Result<Vec<PodUsage>, Refusal> {
         match ask(&self.holder, Request::Usage, Vec::new()).await?.0 {
@@ -221,7 +239,8 @@ impl Yard {
     }
 }
 
-async fn ask(
+/// Asks a holder.
+pub(crate) async fn ask(
     holder: &Holder,
     request: Request,
     fds: Vec<OwnedFd>,

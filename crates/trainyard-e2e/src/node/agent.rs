@@ -25,20 +25,39 @@ pub enum Who {
     User,
     /// Such a user, or whoever runs the tests without root, where no user namespace can be made.
     Confined,
+    /// An ordinary user of a machine whose tun device everybody may use, as distributions have it.
+    Tapping,
+    /// Root on a machine without that device, as containers have it.
+    Tapless,
 }
 
 impl Who {
     /// Not whoever runs the tests.
     fn is_another(self) -> bool {
-        self != Self::Me && (self == Self::User || rustix::process::geteuid().is_root())
+        match self {
+            Self::Me | Self::Tapless => false,
+            Self::User | Self::Tapping => true,
+            Self::Confined => rustix::process::geteuid().is_root(),
+        }
     }
 
     /// What starts a program as such.
-    fn command(self, program: &Path) -> Command {
+    pub(super) fn command(self, program: &Path) -> Command {
         // Inside a user namespace its limit can be set; whoever has no rights there cannot lift it.
         const CONFINE: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv \
             --bounding-set=-all --inh-caps=-all -- \"$@\"";
+        const TAPPING: &str = "mount -t tmpfs trainyard-test /dev/net && \
+            mknod -m 0666 /dev/net/tun c 10 200 && exec \"$@\"";
+        const TAPLESS: &str = "mount -t tmpfs trainyard-test /dev/net && exec \"$@\"";
         let mut words: Vec<OsString> = Vec::new();
+        let device = match self {
+            Self::Tapping => Some(TAPPING),
+            Self::Tapless => Some(TAPLESS),
+            Self::Me | Self::User | Self::Confined => None,
+        };
+        if let Some(script) = device {
+            words.extend(["unshare", "--mount", "sh", "-c", script, "sh"].map(OsString::from));
+        }
         if self.is_another() {
             let ids = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
             words.push("setpriv".into());
@@ -95,6 +114,13 @@ pub struct Agent {
 impl Agent {
     /// Starts an agent and waits until its nodes are ready.
     pub async fn start(stage: &Stage, options: AgentOptions) -> Result<Self> {
+        let agent = Self::launch(stage, &options)?;
+        agent.until_logged("node is ready").await?;
+        Ok(agent)
+    }
+
+    /// Starts an agent that may never come to be ready.
+    pub fn launch(stage: &Stage, options: &AgentOptions) -> Result<Self> {
         let number = stage.number();
         let folder = match options.state.clone() {
             Some(folder) => folder,
@@ -125,27 +151,20 @@ impl Agent {
         }
         let child = command.spawn().context("starting `trainyard node`")?;
         let pid = child.id().context("the agent ended at once")?;
-        let agent = Self {
-            child: Mutex::new(child),
-            pid,
-            state: folder,
-            nodes: options.nodes.clone(),
-            log,
-        };
-        agent.wait_until_ready().await?;
-        Ok(agent)
+        Ok(Self { child: Mutex::new(child), pid, state: folder, nodes: options.nodes.clone(), log })
     }
 
-    async fn wait_until_ready(&self) -> Result<()> {
+    /// Waits until it has logged these words.
+    pub async fn until_logged(&self, words: &str) -> Result<()> {
         let started = Instant::now();
         while started.elapsed() < READY {
             self.check()?;
-            if self.log_text().contains("node is ready") {
+            if self.log_text().contains(words) {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        bail!("the agent is not ready after {READY:?}; its log:\n{}", self.log_text())
+        bail!("the agent has not said {words:?} after {READY:?}; its log:\n{}", self.log_text())
     }
 
     /// What it has logged.

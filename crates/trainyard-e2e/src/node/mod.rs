@@ -28,7 +28,7 @@ const LONGEST: Duration = Duration::from_mins(3);
 
 /// Runs the cases whose names contain `filter` with this binary.
 pub async fn run(binary: &Path, filter: Option<&str>) -> Result<Counts> {
-    let stage = Stage::start(binary).await?;
+    let stage = Stage::start_with_audit(binary).await?;
     let report = Report::default();
     let wants = |name: &str| filter.is_none_or(|filter| name.contains(filter));
     let shared: Vec<_> = cases::shared().into_iter().filter(|case| wants(case.name)).collect();
@@ -48,6 +48,8 @@ pub async fn run(binary: &Path, filter: Option<&str>) -> Result<Counts> {
         let result = bounded(case.longest, (case.play)(&stage)).await;
         report.tell(case.name, &result, started.elapsed());
     }
+    let rights = stage.check_rights(filter.is_none()).await;
+    report.tell("node/rights", &rights, Duration::ZERO);
     stage.check()?;
     Ok(report.finish())
 }

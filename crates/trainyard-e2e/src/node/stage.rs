@@ -15,10 +15,10 @@ use tokio::process::{Child, Command};
 
 use crate::control_plane::{ControlPlane, Identity, Options};
 use crate::kubectl::Kubectl;
-use crate::suite::install;
+use crate::suite::{install, rights};
 
 /// Controllers that pods, services, accounts and claims need.
-const CONTROLLERS: [&str; 8] = [
+const CONTROLLERS: [&str; 10] = [
     // Nodes stay tainted until it has seen them ready.
     "node-lifecycle-controller",
     "garbage-collector-controller",
@@ -27,6 +27,8 @@ const CONTROLLERS: [&str; 8] = [
     "serviceaccount-controller",
     "root-ca-certificate-publisher-controller",
     "persistentvolume-binder-controller",
+    "persistentvolume-protection-controller",
+    "persistentvolumeclaim-protection-controller",
     "pod-garbage-collector-controller",
 ];
 
@@ -62,11 +64,20 @@ fn ground() -> Result<TempDir> {
 impl Stage {
     /// Starts everything but a node.
     pub async fn start(binary: &Path) -> Result<Self> {
+        Self::open(binary, false).await
+    }
+
+    /// The same with a log of all requests.
+    pub async fn start_with_audit(binary: &Path) -> Result<Self> {
+        Self::open(binary, true).await
+    }
+
+    async fn open(binary: &Path, audit: bool) -> Result<Self> {
         let options = Options {
             controller_manager: false,
             controllers: CONTROLLERS.map(str::to_owned).to_vec(),
             scheduler: true,
-            audit: false,
+            audit,
             // Pods get tokens here, as on any cluster.
             // Whether a pod may be privileged is left to the node.
             api_server_flags: vec![
@@ -77,6 +88,8 @@ impl Stage {
         };
         let mut plane = ControlPlane::start(options).await?;
         install::install(&mut plane).await.context("installing the operator's manifests")?;
+        let kubectl = plane.kubectl();
+        install::install_node(&kubectl, binary).await.context("installing the nodes' account")?;
         let dir = plane.dir().to_owned();
         let log = std::fs::File::create(dir.join("operator.log"))?;
         let operator = Command::new(binary)
@@ -90,9 +103,9 @@ impl Stage {
             .context("starting `trainyard operator`")?;
         Ok(Self {
             client: plane.client(Identity::Admin)?,
-            kubectl: plane.kubectl(),
+            kubectl,
             binary: binary.to_owned(),
-            kubeconfig: plane.kubeconfig(Identity::Kubelet),
+            kubeconfig: plane.kubeconfig(Identity::Node),
             authority: plane.kubelet_client_authority(),
             dir,
             ground: ground()?,
@@ -106,6 +119,19 @@ impl Stage {
     pub fn check(&self) -> Result<()> {
         let mut plane = self.plane.lock().map_err(|_| anyhow::anyhow!("a case panicked"))?;
         plane.check()
+    }
+
+    /// Checks what the log of requests says of the nodes' rights; `all`: every right was to be used.
+    pub async fn check_rights(&self, all: bool) -> Result<()> {
+        let (log, user) = {
+            let plane = self.plane.lock().map_err(|_| anyhow::anyhow!("a case panicked"))?;
+            (plane.audit_log(), plane.user(Identity::Node))
+        };
+        if all {
+            rights::check(&log, &user, &self.kubectl).await
+        } else {
+            rights::check_refusals(&log, &user).await
+        }
     }
 
     /// A number that no other case has.

@@ -74,6 +74,7 @@ fn attempt(command: Command, level: Level, yard: &str) -> Result<Answer, Refusal
         prefix: 16,
         // One node, so that a link to the bridge is tried as well.
         nodes: vec![NodeNetwork { name: "probe".to_owned(), address: Ipv4Addr::new(10, 77, 0, 2) }],
+        bases: None,
     };
     let answer = holder.ask(Request::SetUp(set_up), Vec::new());
     holder.end();

@@ -15,13 +15,14 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::privileges::Rights;
 use super::program::{self, Program};
+use super::terminal::Terminals;
 use super::{Order, Report};
 use crate::cgroup::Entrances;
 use crate::protocol::{
     ContainerSpec, ExecSpec, Isolation, Mount, Reach, Refusal, RefusalKind, User,
 };
 use crate::refuse::{OrRefuse, refusal};
-use crate::root;
+use crate::root::{self, Manner, Overlay, Plan};
 use crate::sys::{self, Ended, Pid};
 use crate::tree::{self, Proc};
 use crate::wire;
@@ -30,13 +31,16 @@ use crate::wire;
 pub(crate) struct Birth<'a> {
     pub(crate) spec: &'a ContainerSpec,
     pub(crate) control: UnixStream,
-    pub(crate) stdio: [OwnedFd; 3],
+    /// None: it gets a terminal.
+    pub(crate) stdio: Option<[OwnedFd; 3]>,
     /// Namespaces of the pod to join.
     pub(crate) spaces: Vec<(&'a OwnedFd, LinkNameSpaceType)>,
     pub(crate) entrances: Entrances,
     pub(crate) shm: Option<&'a Path>,
+    /// A copy of what the root begins with.
+    pub(crate) base: Option<&'a Path>,
     pub(crate) rights: Rights,
-    pub(crate) overlay: root::Overlay,
+    pub(crate) overlay: Overlay,
     pub(crate) descriptors: Rlimit,
     /// First process of a PID namespace of its own.
     pub(crate) first: bool,
@@ -45,7 +49,7 @@ pub(crate) struct Birth<'a> {
 /// The init's whole life; its exit code.
 pub(crate) fn run(birth: Birth<'_>) -> i32 {
     let mut keep: Vec<RawFd> = vec![0, 1, 2, birth.control.as_raw_fd()];
-    let inherited = birth.stdio.iter().chain(birth.entrances.descriptors());
+    let inherited = birth.stdio.iter().flatten().chain(birth.entrances.descriptors());
     keep.extend(inherited.map(AsRawFd::as_raw_fd));
     keep.extend(birth.spaces.iter().map(|(space, _)| space.as_raw_fd()));
     let Ok(control) = birth.control.try_clone() else { return 1 };
@@ -71,6 +75,8 @@ struct Running {
     exec: Option<String>,
     /// Where it says whether it could be started, until it has.
     report: Option<OwnedFd>,
+    /// The other side of its terminal, until it is handed on.
+    terminal: Option<OwnedFd>,
 }
 
 struct Init {
@@ -82,6 +88,7 @@ struct Init {
     descriptors: Rlimit,
     first: bool,
     user: User,
+    terminals: Terminals,
     /// The container's own program, for its user namespace.
     peer: Option<OwnedFd>,
     programs: Vec<Running>,
@@ -98,13 +105,14 @@ impl Init {
                 .or_refuse(machine, || "joining the pod's namespaces".to_owned())?;
         }
         // A PID namespace dies with the holder; elsewhere the end of the control socket says so.
-        if birth.rights.isolation == Isolation::Namespaces {
+        let terminals = if birth.rights.isolation == Isolation::Namespaces {
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
                 .or_refuse(machine, step)?;
-            enter_root(&birth)?;
+            Terminals::Own(enter_root(&birth)?)
         } else {
-            plain_mounts(&spec.mounts)?;
-        }
+            plain_mounts(spec.base.iter().chain(&spec.mounts))?;
+            Terminals::Machine
+        };
         if !birth.first {
             let me = rustix::process::getpid();
             rustix::process::set_child_subreaper(Some(me)).or_refuse(machine, step)?;
@@ -113,14 +121,15 @@ impl Init {
             .or_refuse(machine, step)?;
         let signals = sys::child_signals().or_refuse(machine, step)?;
         let proc = Proc::open().or_refuse(machine, step)?;
+        let (stdio, terminal) = connected(birth.stdio, &terminals, &spec.user)?;
         let (pid, report) = program::start(&Program {
             argv: &spec.argv,
             env: &spec.env,
             cwd: &spec.cwd,
             user: &spec.user,
             privileges: &spec.privileges,
-            tty: spec.tty,
-            stdio: &birth.stdio,
+            tty: terminal.is_some(),
+            stdio: &stdio,
             entrances: &birth.entrances,
             rights: birth.rights,
             descriptors: birth.descriptors,
@@ -136,9 +145,10 @@ impl Init {
             descriptors: birth.descriptors,
             first: birth.first,
             user: spec.user.clone(),
+            terminals,
             peer: RustixPid::from_raw(pid)
                 .and_then(|pid| pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()),
-            programs: vec![Running { pid, exec: None, report: Some(report) }],
+            programs: vec![Running { pid, exec: None, report: Some(report), terminal }],
         })
     }
 
@@ -181,8 +191,13 @@ impl Init {
     }
 
     fn tell(&self, report: &Report) {
+        self.hand_on(report, None);
+    }
+
+    fn hand_on(&self, report: &Report, terminal: Option<&OwnedFd>) {
+        let descriptors: Vec<_> = terminal.map(AsFd::as_fd).into_iter().collect();
         // A holder that is gone is noticed by the end of its orders.
-        drop(wire::send(&self.control, report, &[]));
+        drop(wire::send(&self.control, report, &descriptors));
     }
 
     /// Hears whether a program could be started, and tells the holder. That the container's own
@@ -192,9 +207,9 @@ impl Init {
             return Ok(());
         };
         let Some(report) = running.report.take() else { return Ok(()) };
-        let exec = running.exec.clone();
+        let (exec, terminal) = (running.exec.clone(), running.terminal.take());
         match program::outcome(report) {
-            Ok(()) => self.tell(&Report::Started { exec }),
+            Ok(()) => self.hand_on(&Report::Started { exec }, terminal.as_ref()),
             Err(refusal) if exec.is_none() => return Err(refusal),
             Err(refusal) => {
                 // It is waited for like any other, but nobody knows it.
@@ -223,9 +238,8 @@ impl Init {
     }
 
     fn exec(&mut self, spec: &ExecSpec, descriptors: Vec<OwnedFd>) -> Result<(), Refusal> {
-        let stdio: [OwnedFd; 3] = descriptors.try_into().map_err(|_| {
-            refusal(RefusalKind::BadRequest, "running a program", "three descriptors are needed")
-        })?;
+        let given = if spec.tty { None } else { Some(three(descriptors)?) };
+        let (stdio, terminal) = connected(given, &self.terminals, &spec.user)?;
         let same = (spec.user.uid, spec.user.gid) == (self.user.uid, self.user.gid);
         let (pid, report) = program::start(&Program {
             argv: &spec.argv,
@@ -233,7 +247,7 @@ impl Init {
             cwd: &spec.cwd,
             user: &spec.user,
             privileges: &spec.privileges,
-            tty: spec.tty,
+            tty: terminal.is_some(),
             stdio: &stdio,
             entrances: &self.entrances,
             rights: self.rights,
@@ -241,7 +255,8 @@ impl Init {
             peer: self.peer.as_ref().filter(|_| same).map(AsFd::as_fd),
         })
         .or_refuse(RefusalKind::Machine, || "forking the program".to_owned())?;
-        self.programs.push(Running { pid, exec: Some(spec.exec.clone()), report: Some(report) });
+        let (exec, report) = (Some(spec.exec.clone()), Some(report));
+        self.programs.push(Running { pid, exec, report, terminal });
         Ok(())
     }
 
@@ -296,6 +311,27 @@ impl Init {
     }
 }
 
+/// What a program is given as input, output and errors.
+pub(crate) fn three(descriptors: Vec<OwnedFd>) -> Result<[OwnedFd; 3], Refusal> {
+    descriptors.try_into().map_err(|_| {
+        refusal(RefusalKind::BadRequest, "running a program", "three descriptors are needed")
+    })
+}
+
+/// A program's input, output and errors: those given, or a new terminal, whose other side comes along.
+fn connected(
+    given: Option<[OwnedFd; 3]>,
+    terminals: &Terminals,
+    user: &User,
+) -> Result<([OwnedFd; 3], Option<OwnedFd>), Refusal> {
+    if let Some(given) = given {
+        return Ok((given, None));
+    }
+    let made = terminals.open(user.uid).and_then(|terminal| Ok((terminal.stdio()?, terminal.ours)));
+    let (stdio, ours) = made.or_refuse(RefusalKind::Machine, || "making a terminal".to_owned())?;
+    Ok((stdio, Some(ours)))
+}
+
 /// Kills everything in this PID namespace and waits for it.
 fn kill_namespace() -> Vec<Ended> {
     let mut ended = Vec::new();
@@ -307,28 +343,32 @@ fn kill_namespace() -> Vec<Ended> {
     ended
 }
 
-fn enter_root(birth: &Birth<'_>) -> Result<(), Refusal> {
+fn enter_root(birth: &Birth<'_>) -> Result<OwnedFd, Refusal> {
     let spec = birth.spec;
     let Some(shm) = birth.shm else {
         return Err(refusal(RefusalKind::Machine, "making /dev/shm", "the pod has none"));
     };
-    root::enter(&root::Plan {
+    let no_suid = spec.privileges.no_new_privileges;
+    root::enter(&Plan {
         scratch: &spec.scratch,
+        base: birth.base,
+        begins_with: &spec.base,
         mounts: &spec.mounts,
         devices: &spec.devices,
         shm,
         cwd: &spec.cwd,
         read_only: spec.privileges.read_only_root,
-        no_suid: spec.privileges.no_new_privileges,
-        overlay: birth.overlay,
+        manner: Manner { no_suid, overlay: birth.overlay },
     })
 }
 
 /// Without namespaces only what is already where it shall be can be had.
-fn plain_mounts(mounts: &[Mount]) -> Result<(), Refusal> {
+fn plain_mounts<'a>(mounts: impl Iterator<Item = &'a Mount>) -> Result<(), Refusal> {
     for mount in mounts {
         let (target, there) = match mount {
-            Mount::Bind { source, target, .. } => (target, source == target),
+            Mount::Bind { source, target, .. } | Mount::Copy { source, target, .. } => {
+                (target, source == target)
+            }
             Mount::Overlay { lower, target, .. } => (target, lower == target),
             Mount::Directory { target, .. } | Mount::Tmpfs { target, .. } => {
                 (target, target.is_dir())
@@ -336,7 +376,7 @@ fn plain_mounts(mounts: &[Mount]) -> Result<(), Refusal> {
             Mount::Symlink { target, to } => {
                 (target, std::fs::read_link(target).is_ok_and(|found| found == *to))
             }
-            Mount::File { target, content, .. } => {
+            Mount::File { target, content, .. } | Mount::MemoryFile { target, content, .. } => {
                 let same = std::fs::read(target).is_ok_and(|found| found == content.as_bytes());
                 (target, same)
             }

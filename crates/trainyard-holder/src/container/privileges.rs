@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 use rustix::process::{DumpableBehavior, Gid, Uid, getegid, geteuid, set_dumpable_behavior};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, ThreadNameSpaceType, UnshareFlags, capabilities,
-    capability_is_in_bounding_set, clear_ambient_capability_set, move_into_thread_name_spaces,
+    clear_ambient_capability_set, move_into_thread_name_spaces,
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, set_thread_groups,
     set_thread_res_gid, set_thread_res_uid,
 };
@@ -176,11 +176,13 @@ fn change_user(user: &User) -> Result<(), Refusal> {
 fn bound(kept: CapabilitySet) -> io::Result<()> {
     for bit in 0..64 {
         let one = CapabilitySet::from_bits_retain(1 << bit);
-        match capability_is_in_bounding_set(one) {
+        if kept.contains(one) {
+            continue;
+        }
+        match remove_capability_from_bounding_set(one) {
             // Beyond the last that the kernel knows.
-            Err(_) => break,
-            Ok(true) if !kept.contains(one) => remove_capability_from_bounding_set(one)?,
-            Ok(_) => {}
+            Err(rustix::io::Errno::INVAL) => break,
+            other => other?,
         }
     }
     Ok(clear_ambient_capability_set()?)

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
     NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
@@ -15,12 +15,15 @@ use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
+    RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
 const NEW: u16 = NLM_F_CREATE | NLM_F_EXCL;
+/// A metric of routes: the name of a congestion control.
+const CONGESTION_CONTROL: u16 = 16;
 
 /// The far end of a pair of links.
 pub(super) struct Peer<'a> {
@@ -159,7 +162,8 @@ impl Routes {
         self.ask(RouteNetlinkMessage::NewAddress(message), NEW)
     }
 
-    /// Sends what has no other way to a gateway.
+    /// Sends what has no other way to a gateway; TCP slows down at losses there, whatever it does
+    /// elsewhere.
     pub(super) fn add_default_route(&mut self, index: u32, gateway: Ipv4Addr) -> io::Result<()> {
         let mut message = RouteMessage::default();
         message.header = RouteHeader {
@@ -170,8 +174,37 @@ impl Routes {
             kind: RouteType::Unicast,
             ..RouteHeader::default()
         };
-        message.attributes =
-            vec![RouteAttribute::Gateway(RouteAddress::Inet(gateway)), RouteAttribute::Oif(index)];
+        let slows_down = DefaultNla::new(CONGESTION_CONTROL, b"reno\0".to_vec());
+        message.attributes = vec![
+            RouteAttribute::Gateway(RouteAddress::Inet(gateway)),
+            RouteAttribute::Oif(index),
+            RouteAttribute::Metrics(vec![RouteMetric::Other(slows_down)]),
+        ];
         self.ask(RouteNetlinkMessage::NewRoute(message), NEW)
     }
+
+    /// Refuses to send anything to a network, and says so to whoever tries.
+    pub(super) fn prohibit(&mut self, network: (Ipv4Addr, u8)) -> io::Result<()> {
+        self.ask(RouteNetlinkMessage::NewRoute(prohibition(network)), NEW)
+    }
+
+    /// Takes such a refusal back.
+    pub(super) fn permit(&mut self, network: (Ipv4Addr, u8)) -> io::Result<()> {
+        self.ask(RouteNetlinkMessage::DelRoute(prohibition(network)), 0)
+    }
+}
+
+fn prohibition((network, prefix): (Ipv4Addr, u8)) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header = RouteHeader {
+        address_family: AddressFamily::Inet,
+        table: RouteHeader::RT_TABLE_MAIN,
+        protocol: RouteProtocol::Boot,
+        scope: RouteScope::Universe,
+        kind: RouteType::Prohibit,
+        destination_prefix_length: prefix,
+        ..RouteHeader::default()
+    };
+    message.attributes = vec![RouteAttribute::Destination(RouteAddress::Inet(network))];
+    message
 }

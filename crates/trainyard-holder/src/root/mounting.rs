@@ -4,7 +4,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::CWD;
 use rustix::mount::{
@@ -84,13 +84,39 @@ pub(crate) fn attach_at(mount: impl AsFd, path: &Path) -> io::Result<()> {
     Ok(move_mount(mount, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
-/// Settings of an overlay over `lower`, whose changes go to `upper`.
-pub(crate) fn overlay(
-    lower: &Path,
-    upper: &Path,
-    work: &Path,
-    kind: Overlay,
-) -> io::Result<OwnedFd> {
+/// Where the changes of an overlay go.
+pub(crate) struct Layers {
+    pub(crate) upper: PathBuf,
+    work: PathBuf,
+}
+
+impl Layers {
+    /// Makes them in a folder. What is there of a start that failed is removed: whatever it holds is
+    /// of no use, and the kernel does not take it twice.
+    pub(crate) fn in_folder(folder: &Path) -> io::Result<Self> {
+        let made = |name: &str| {
+            let path = folder.join(name);
+            match std::fs::create_dir(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    crate::sweep::sweep(&path)?;
+                    std::fs::create_dir(&path)?;
+                }
+                other => other?,
+            }
+            Ok::<_, io::Error>(path)
+        };
+        Ok(Self { upper: made("upper")?, work: made("work")? })
+    }
+
+    /// Takes them away again.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        crate::sweep::sweep(&self.work)?;
+        crate::sweep::sweep(&self.upper)
+    }
+}
+
+/// An overlay over `lower`, not yet anywhere.
+pub(crate) fn overlay(lower: &Path, layers: &Layers, kind: Overlay) -> io::Result<OwnedFd> {
     let text = |path: &Path| {
         path.to_str().map(ToOwned::to_owned).ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidInput, "the path of an overlay is not UTF-8")
@@ -100,8 +126,11 @@ pub(crate) fn overlay(
     let lower = text(lower)?.replace('\\', "\\\\").replace(':', "\\:");
     let mut settings = vec![
         Setting::Text("lowerdir", lower),
-        Setting::Text("upperdir", text(upper)?.replace('\\', "\\\\")),
-        Setting::Text("workdir", text(work)?.replace('\\', "\\\\")),
+        Setting::Text("upperdir", text(&layers.upper)?.replace('\\', "\\\\")),
+        Setting::Text("workdir", text(&layers.work)?.replace('\\', "\\\\")),
+        // The changes end with the container. Without this its end would wait until the whole disk
+        // they are on has been written out.
+        Setting::Flag("volatile"),
     ];
     if kind == Overlay::Rootless {
         settings.push(Setting::Flag("userxattr"));

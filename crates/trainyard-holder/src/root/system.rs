@@ -3,10 +3,11 @@
 //!
 //! Must not know volumes.
 
-use std::io;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, mkdirat, openat, symlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, symlinkat, unlinkat};
 
 use super::inside::Inside;
 use super::mounting::{
@@ -31,6 +32,9 @@ const LINKS: [(&str, &str); 5] = [
     ("stderr", "/proc/self/fd/2"),
     ("ptmx", "pts/ptmx"),
 ];
+
+/// What can be written to `/dev`, and what files in memory may hold together.
+const DEV_BYTES: u64 = 4 << 20;
 
 const FOLDER: Mode = Mode::from_raw_mode(0o755);
 
@@ -58,9 +62,15 @@ fn cover_proc(inside: &Inside) -> io::Result<()> {
             attach(view(Path::new("/dev/null"))?, place)?;
         }
     }
+    let mut empty: Option<OwnedFd> = None;
     for name in HIDDEN_FOLDERS {
         if let Some(place) = there(name)? {
-            attach(memory(Some(4096), 0o555, NO_SUID | NO_DEVICES | READ_ONLY)?, place)?;
+            let cover = match &empty {
+                Some(empty) => mounting::view_of(empty)?,
+                None => memory(Some(4096), 0o555, NO_SUID | NO_DEVICES | READ_ONLY)?,
+            };
+            attach(&cover, place)?;
+            empty = Some(cover);
         }
     }
     for name in READ_ONLY_PARTS {
@@ -73,9 +83,31 @@ fn cover_proc(inside: &Inside) -> io::Result<()> {
     Ok(())
 }
 
+/// The file systems that `/dev` consists of.
+pub(super) struct Dev {
+    memory: OwnedFd,
+    pub(super) terminals: OwnedFd,
+}
+
+impl Dev {
+    /// Mounts a file that is there and nowhere else.
+    pub(super) fn file(&self, place: OwnedFd, content: &str, mode: u32) -> io::Result<()> {
+        const NAME: &str = ".file";
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = openat(&self.memory, NAME, flags, Mode::from_raw_mode(mode & 0o7777))?;
+        std::fs::File::from(file).write_all(content.as_bytes())?;
+        let file = openat(&self.memory, NAME, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let view = mounting::view_of(file)?;
+        sys::add_mount_attributes(&view, NO_SUID | NO_DEVICES, false)?;
+        attach(view, place)?;
+        // The mount keeps it.
+        Ok(unlinkat(&self.memory, NAME, AtFlags::empty())?)
+    }
+}
+
 /// Makes `/dev`.
-pub(super) fn dev(inside: &Inside, shm: &Path, devices: &[PathBuf]) -> Result<(), Refusal> {
-    make_dev(inside, shm).or_refuse(RefusalKind::Mount, || "making /dev".to_owned())?;
+pub(super) fn dev(inside: &Inside, shm: &Path, devices: &[PathBuf]) -> Result<Dev, Refusal> {
+    let dev = make_dev(inside, shm).or_refuse(RefusalKind::Mount, || "making /dev".to_owned())?;
     for device in devices {
         let step = || format!("giving the device {}", device.display());
         let given = view(device).and_then(|view| {
@@ -84,12 +116,12 @@ pub(super) fn dev(inside: &Inside, shm: &Path, devices: &[PathBuf]) -> Result<()
         });
         given.or_refuse(RefusalKind::Mount, step)?;
     }
-    Ok(())
+    Ok(dev)
 }
 
-fn make_dev(inside: &Inside, shm: &Path) -> io::Result<()> {
+fn make_dev(inside: &Inside, shm: &Path) -> io::Result<Dev> {
     let (place, _) = inside.folder(Path::new("/dev"), FOLDER)?;
-    let dev = memory(Some(64 << 10), 0o755, NO_SUID)?;
+    let dev = memory(Some(DEV_BYTES), 0o755, NO_SUID)?;
     attach(&dev, place)?;
     for name in DEVICES {
         let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
@@ -106,11 +138,13 @@ fn make_dev(inside: &Inside, shm: &Path) -> io::Result<()> {
     };
     let place = folder("shm")?;
     attach(view(shm)?, place)?;
-    attach(terminals()?, folder("pts")?)
+    let terminals = terminals()?;
+    attach(&terminals, folder("pts")?)?;
+    Ok(Dev { memory: dev, terminals })
 }
 
 /// A set of terminals of the container's own.
-fn terminals() -> io::Result<std::os::fd::OwnedFd> {
+fn terminals() -> io::Result<OwnedFd> {
     let attributes = NO_SUID | NO_PROGRAMS;
     let settings = |group: bool| {
         let mut settings = vec![

@@ -5,6 +5,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::LinkNameSpaceType;
@@ -15,9 +16,11 @@ use crate::cgroup::Group;
 use crate::container::init::{self, Birth};
 use crate::container::{Order, Report};
 use crate::protocol::{
-    Answer, ContainerSpec, Ending, Event, ExecSpec, Isolation, Network, Reach, Refusal, RefusalKind,
+    Answer, ContainerSpec, Ending, Event, ExecSpec, Isolation, Message, Network, Reach, Refusal,
+    RefusalKind,
 };
 use crate::refuse::{OrRefuse, refusal};
+use crate::root::base::Base;
 use crate::sys::{self, Ended, Pid};
 use crate::tree::{self, Process};
 use crate::wire;
@@ -28,6 +31,8 @@ pub(super) struct Container {
     pub(super) pid: Pid,
     pub(super) control: UnixStream,
     pub(super) group: Option<Group>,
+    /// What its root begins with, kept for as long as it is there.
+    _base: Option<Rc<Base>>,
     /// Its init may still have something to say.
     pub(super) reports: bool,
     /// Its init is the first of a PID namespace.
@@ -59,26 +64,28 @@ impl Yard {
     ) -> Result<(), Refusal> {
         let step = || format!("starting container {}", spec.container);
         checked_name("container", &spec.container)?;
-        let Ok(stdio) = <[OwnedFd; 3]>::try_from(descriptors) else {
-            return Err(bad(step(), "three descriptors are needed"));
-        };
+        let stdio = if spec.tty { None } else { Some(init::three(descriptors)?) };
         if self.containers.contains_key(&spec.container) || self.execs.contains_key(&spec.container)
         {
             return Err(bad(step(), "there is one of this name"));
         }
-        let Some(pod) = self.pods.get(&spec.pod).filter(|pod| !pod.is_leaving()) else {
+        if self.pods.get(&spec.pod).is_none_or(Pod::is_leaving) {
             return Err(bad(step(), format!("there is no pod {}", spec.pod)));
+        }
+        let base = match &mut self.bases {
+            Some(bases) if !spec.base.is_empty() => Some(bases.with(&spec.base)?),
+            _ => None,
         };
         let machine = RefusalKind::Machine;
         let (control, theirs) = UnixStream::pair().or_refuse(machine, step)?;
-        let group = match &pod.group {
+        let group = match self.pods.get(&spec.pod).and_then(|pod| pod.group.as_ref()) {
             None => None,
             Some(group) => {
                 let made = group.child(&spec.container, &spec.limits, true);
                 Some(made.or_refuse(machine, || "making the container's cgroup".to_owned())?)
             }
         };
-        let forked = self.fork_init(spec, theirs, stdio, group.as_ref());
+        let forked = self.fork_init(spec, theirs, stdio, group.as_ref(), base.as_deref());
         let (pid, first) = match forked {
             Ok(forked) => forked,
             Err(error) => {
@@ -93,6 +100,7 @@ impl Yard {
             pid,
             control,
             group,
+            _base: base,
             reports: true,
             first,
             call: Some(id),
@@ -107,8 +115,9 @@ impl Yard {
         &self,
         spec: &ContainerSpec,
         control: UnixStream,
-        stdio: [OwnedFd; 3],
+        stdio: Option<[OwnedFd; 3]>,
         group: Option<&Group>,
+        base: Option<&Base>,
     ) -> io::Result<(Pid, bool)> {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
         let pod = self.pods.get(&spec.pod).ok_or_else(gone)?;
@@ -131,6 +140,7 @@ impl Yard {
             spaces,
             entrances: group.map(Group::entrances).transpose()?.unwrap_or_default(),
             shm: pod.shm.as_deref(),
+            base: base.map(Base::folder),
             rights: self.rights,
             overlay: self.overlay,
             descriptors: self.descriptors,
@@ -154,8 +164,8 @@ impl Yard {
     ) -> Result<(), Refusal> {
         let step = || format!("running a program in container {}", spec.container);
         checked_name("program", &spec.exec)?;
-        if descriptors.len() != 3 {
-            return Err(bad(step(), "three descriptors are needed"));
+        if descriptors.len() != if spec.tty { 0 } else { 3 } {
+            return Err(bad(step(), "three descriptors are needed, or none for a terminal"));
         }
         if self.execs.contains_key(&spec.exec) || self.containers.contains_key(&spec.exec) {
             return Err(bad(step(), "there is one of this name"));
@@ -209,23 +219,25 @@ impl Yard {
     pub(super) fn hear(&mut self, id: &str) {
         let Some(container) = self.containers.get_mut(id) else { return };
         let received = wire::receive(&container.control).ok().flatten();
-        let Some(report) = received.and_then(|f| serde_json::from_slice(&f.payload).ok()) else {
+        let read = |frame: wire::Frame| {
+            Some((serde_json::from_slice(&frame.payload).ok()?, frame.descriptors))
+        };
+        let Some((report, terminal)) = received.and_then(read) else {
             container.reports = false;
             return;
         };
         match report {
-            Report::Started { exec: None } => {
-                if let Some(call) = container.call.take() {
-                    self.answer(call, Ok(Answer::Started));
+            Report::Started { exec } => {
+                let call = match exec {
+                    None => container.call.take(),
+                    Some(exec) => self.execs.get_mut(&exec).and_then(|exec| exec.call.take()),
+                };
+                if let Some(id) = call {
+                    self.say(&Message::Answer { id, result: Ok(Answer::Started) }, &terminal);
                 }
             }
             Report::Refused { exec: None, refusal } => container.refused = Some(refusal),
             Report::Ended { exec: None, ending } => container.ending = Some(ending),
-            Report::Started { exec: Some(exec) } => {
-                if let Some(call) = self.execs.get_mut(&exec).and_then(|exec| exec.call.take()) {
-                    self.answer(call, Ok(Answer::Started));
-                }
-            }
             Report::Refused { exec: Some(exec), refusal } => {
                 if let Some(call) = self.execs.remove(&exec).and_then(|exec| exec.call) {
                     self.answer(call, Err(refusal));

@@ -19,7 +19,7 @@ use crate::refuse::{OrRefuse, refusal};
 use crate::sys::{self, Pid};
 use crate::{net, root, sweep};
 
-/// The folder of a pod's shared memory, in its ephemeral folder.
+/// The folder of a pod's shared memory.
 const SHM: &str = ".shm";
 /// How often the removal of cgroups is tried before they are left to the end of the yard.
 const MOST_TRIES: u32 = 200;
@@ -186,10 +186,14 @@ impl Yard {
         for volume in &spec.memory_volumes {
             mount_memory(pod, &volume.path, volume.size, 0o777)?;
         }
-        let shm = spec.ephemeral.join(SHM);
-        made(&shm).or_refuse(machine, || format!("making {}", shm.display()))?;
+        let shm = match &self.bases {
+            // In memory: a folder less on the disk.
+            Some(bases) => bases.mount_point(&format!("{SHM}-{}", spec.pod)),
+            None => made(&spec.ephemeral.join(SHM)).map(|()| spec.ephemeral.join(SHM)),
+        };
+        let shm = shm.or_refuse(machine, || "making the pod's shared memory".to_owned())?;
+        pod.shm = Some(shm.clone());
         mount_memory(pod, &shm, None, 0o1777)?;
-        pod.shm = Some(shm);
         self.separate(pod, spec)
     }
 
@@ -328,7 +332,7 @@ impl Pod {
 }
 
 /// Makes a folder that may be there.
-fn made(folder: &Path) -> io::Result<()> {
+pub(super) fn made(folder: &Path) -> io::Result<()> {
     match fs::create_dir(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use super::Yard;
 use crate::net::{bound, connecting, within};
-use crate::protocol::{ContainerUsage, Place, PodUsage, Refusal, RefusalKind, SocketKind};
+use crate::protocol::{ContainerUsage, Place, PodUsage, Refusal, RefusalKind, SocketKind, Uplink};
 use crate::refuse::{OrRefuse, refusal};
 use crate::sys;
 use crate::tree::{self, Process};
@@ -73,6 +73,20 @@ impl Yard {
         }
     }
 
+    /// Opens the way out of the pods' network.
+    pub(super) fn uplink(&mut self, uplink: &Uplink) -> Result<(), Refusal> {
+        let step = || format!("sending by {}", uplink.link);
+        let bridge = self.bridge.as_mut().ok_or_else(|| without_bridge(step()))?;
+        bridge.uplink(uplink, &self.proc).or_refuse(RefusalKind::Machine, step)
+    }
+
+    /// Says where it does not lead.
+    pub(super) fn keep_from(&mut self, networks: &[(Ipv4Addr, u8)]) -> Result<(), Refusal> {
+        let step = || "keeping pods from networks".to_owned();
+        let bridge = self.bridge.as_mut().ok_or_else(|| without_bridge(step()))?;
+        bridge.keep_from(networks).or_refuse(RefusalKind::Machine, step)
+    }
+
     /// By cgroups where there are, else by adding up processes.
     pub(super) fn usage(&self) -> Vec<PodUsage> {
         let processes = match self.group {
@@ -102,6 +116,10 @@ impl Yard {
             .map(|name| PodUsage { pod: name.clone(), containers: containers(name) })
             .collect()
     }
+}
+
+fn without_bridge(step: String) -> Refusal {
+    refusal(RefusalKind::BadRequest, step, "this yard has no bridge")
 }
 
 /// The init itself counts only for the time of those it has waited for.

@@ -49,6 +49,8 @@ pub(crate) fn as_each(test: impl Fn(Who)) {
 pub(crate) struct Bed {
     pub(crate) holder: Holder,
     pub(crate) folder: PathBuf,
+    /// What is not a pod's.
+    pub(crate) kept: PathBuf,
     pub(crate) ready: Answer,
     pub(crate) yard: String,
     pub(crate) who: Who,
@@ -75,6 +77,7 @@ pub(crate) fn skipped(why: &str) {
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
+/// The folder of bases is put where the yard's user can make it.
 pub(crate) fn set_up(isolation: Isolation, network: Network) -> SetUp {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     SetUp {
@@ -88,6 +91,7 @@ pub(crate) fn set_up(isolation: Isolation, network: Network) -> SetUp {
             NodeNetwork { name: "a".to_owned(), address: Ipv4Addr::new(10, 77, 0, 2) },
             NodeNetwork { name: "b".to_owned(), address: Ipv4Addr::new(10, 77, 0, 3) },
         ],
+        bases: Some("bases".into()),
     }
 }
 
@@ -108,7 +112,7 @@ pub(crate) fn command(folder: &Path, who: Who) -> Command {
     command
 }
 
-fn spawned(folder: &Path, who: Who) -> (Holder, Receiver<Event>, Receiver<()>) {
+pub(crate) fn spawned(folder: &Path, who: Who) -> (Holder, Receiver<Event>, Receiver<()>) {
     loop {
         let (event, events) = channel();
         let (end, ended) = channel();
@@ -146,14 +150,20 @@ impl Bed {
         let temporary = temporary();
         let folder = temporary.path().join("yard");
         std::fs::create_dir(&folder).unwrap();
+        let kept = temporary.path().join("kept");
+        std::fs::create_dir(&kept).unwrap();
         if who == Who::Nobody {
-            std::os::unix::fs::chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
+            for folder in [&folder, &kept] {
+                std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
         }
+        let mut set_up = set_up;
+        set_up.bases = set_up.bases.map(|name| kept.join(name));
         let (holder, events, ended) = spawned(temporary.path(), who);
         let yard = set_up.yard.clone();
         let (ready, _) = holder.ask(Request::SetUp(set_up), Vec::new())?;
         let (events, ended) = (Mutex::new(events), Mutex::new(ended));
-        Ok(Self { holder, folder, ready, yard, who, events, ended, _temporary: temporary })
+        Ok(Self { holder, folder, kept, ready, yard, who, events, ended, _temporary: temporary })
     }
 
     pub(crate) fn ask(&self, request: Request) -> Result<Answer, Refusal> {
@@ -210,7 +220,8 @@ impl Bed {
             env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
             cwd: "/".into(),
             scratch: self.make(&format!("pod-{pod}/root-{container}")),
-            mounts: system(),
+            base: system(),
+            mounts: Vec::new(),
             devices: Vec::new(),
             user: User::default(),
             privileges: privileges(),
@@ -240,7 +251,12 @@ impl Bed {
         script: &str,
     ) -> Result<Output, Refusal> {
         let (descriptors, output) = pipes();
-        let spec = ExecSpec {
+        let spec = Self::exec_spec(container, exec, script);
+        self.holder.ask(Request::Exec(Box::new(spec)), descriptors).map(|_| output)
+    }
+
+    pub(crate) fn exec_spec(container: &str, exec: &str, script: &str) -> ExecSpec {
+        ExecSpec {
             exec: exec.to_owned(),
             container: container.to_owned(),
             argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
@@ -249,8 +265,7 @@ impl Bed {
             user: User::default(),
             privileges: privileges(),
             tty: false,
-        };
-        self.holder.ask(Request::Exec(Box::new(spec)), descriptors).map(|_| output)
+        }
     }
 
     pub(crate) fn signal(&self, target: &str, signal: i32, reach: Reach) {
@@ -277,6 +292,12 @@ impl Bed {
     pub(crate) fn wait_for_end(&self) {
         self.ended.lock().unwrap().recv_timeout(PATIENCE).unwrap();
     }
+}
+
+/// As it must be where nothing can be mounted.
+pub(crate) fn without_mounts(mut spec: ContainerSpec) -> ContainerSpec {
+    (spec.base, spec.mounts) = (Vec::new(), Vec::new());
+    spec
 }
 
 /// Where a program writes.

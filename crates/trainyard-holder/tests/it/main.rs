@@ -17,3 +17,4 @@ mod plain;
 mod programs;
 mod rights;
 mod roots;
+mod tether;

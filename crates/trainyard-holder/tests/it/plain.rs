@@ -6,16 +6,14 @@ use trainyard_holder::protocol::{
     User,
 };
 
-use crate::bed::{Bed, Who, as_each, command, processes_with, set_up, temporary};
+use crate::bed::{Bed, Who, as_each, command, processes_with, set_up, temporary, without_mounts};
 
 fn plain(who: Who) -> Bed {
     Bed::try_with(who, set_up(Isolation::Processes, Network::Loopback)).unwrap()
 }
 
 fn container(bed: &Bed, name: &str, script: &str) -> ContainerSpec {
-    let mut spec = bed.container("p", name, script);
-    spec.mounts.clear();
-    spec
+    without_mounts(bed.container("p", name, script))
 }
 
 #[test]

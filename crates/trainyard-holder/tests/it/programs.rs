@@ -4,10 +4,9 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use rustix::pty::OpenptFlags;
 use trainyard_holder::protocol::{Ending, Reach, Refusal, RefusalKind, Request};
 
-use crate::bed::{Bed, NOBODY, Who, as_each, pipes};
+use crate::bed::{Bed, Who, as_each, pipes};
 
 #[test]
 fn a_program_runs_and_its_output_and_code_come_back() {
@@ -219,31 +218,96 @@ fn a_missing_program_of_exec_is_refused_and_the_container_goes_on() {
     assert_eq!((text.as_str(), bed.ending("again")), ("fine\n", Ending::Code(0)));
 }
 
+/// Reads from a terminal's other side until this has come.
+fn read_until(terminal: &mut std::fs::File, mark: &str) -> String {
+    let mut text = String::new();
+    let mut bytes = [0; 1000];
+    while !text.contains(mark) {
+        // The end of a terminal is an error.
+        let length = terminal.read(&mut bytes).unwrap_or(0);
+        assert!(length > 0, "{text}");
+        text.push_str(&String::from_utf8_lossy(&bytes[..length]));
+    }
+    text
+}
+
+const LOOK: &str = "tty; test -t 0 && test -t 2 && echo terminal; echo own >/dev/tty; echo name >$(tty); ls /dev/pts | tr '\\n' ' '; echo; echo end";
+
 #[test]
-fn a_terminal_becomes_the_controlling_one() {
+fn a_terminal_is_the_containers_own_and_the_controlling_one() {
     as_each(|who| {
         let Some(bed) = Bed::new(who) else { return };
         bed.add("p", 1);
-        let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        rustix::pty::grantpt(&master).unwrap();
-        rustix::pty::unlockpt(&master).unwrap();
-        let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
-        let mut open = std::fs::OpenOptions::new();
-        let slave = open.read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        if who == Who::Nobody {
-            std::os::unix::fs::fchown(&slave, Some(NOBODY), Some(NOBODY)).unwrap();
+        for uid in [0, 1000] {
+            let id = format!("c{uid}");
+            let mut spec = bed.container("p", &id, LOOK);
+            (spec.tty, spec.user.uid, spec.user.gid) = (true, uid, uid);
+            let (_, terminal) = bed.holder.ask(Request::Start(Box::new(spec)), Vec::new()).unwrap();
+            let mut terminal = std::fs::File::from(terminal.into_iter().next().unwrap());
+            let text = read_until(&mut terminal, "end");
+            assert_eq!(bed.ending(&id), Ending::Code(0));
+            let expected = "/dev/pts/0\r\nterminal\r\nown\r\nname\r\n0 ptmx \r\nend";
+            assert!(text.starts_with(expected), "{text}");
         }
-        let mut spec = bed.container("p", "c", "test -t 0 && echo terminal; echo own >/dev/tty");
-        spec.tty = true;
-        let descriptors: Vec<std::os::fd::OwnedFd> = vec![
-            slave.try_clone().unwrap().into(),
-            slave.try_clone().unwrap().into(),
-            slave.into(),
-        ];
-        bed.holder.ask(Request::Start(Box::new(spec)), descriptors).unwrap();
-        assert_eq!(bed.ending("c"), Ending::Code(0));
-        let mut text = [0; 100];
-        let length = std::fs::File::from(master).read(&mut text).unwrap();
-        assert_eq!(String::from_utf8_lossy(&text[..length]), "terminal\r\nown\r\n");
     });
+}
+
+#[test]
+fn one_more_program_gets_a_terminal_that_can_be_resized_and_hung_up() {
+    as_each(|who| {
+        let Some(bed) = Bed::new(who) else { return };
+        bed.add("p", 1);
+        let mut output = bed.start(bed.container("p", "c", "echo up; sleep 100")).unwrap();
+        assert_eq!(output.line(), "up");
+        let script = format!(
+            "trap 'stty size; echo resized' WINCH; {LOOK}; until read line && test \"$line\"; do :; done; echo got $line; sleep 100"
+        );
+        let on_terminal = |exec: &str, script: &str| {
+            let mut spec = Bed::exec_spec("c", exec, script);
+            spec.tty = true;
+            let (_, terminal) = bed.holder.ask(Request::Exec(Box::new(spec)), Vec::new()).unwrap();
+            std::fs::File::from(terminal.into_iter().next().unwrap())
+        };
+        let mut first = on_terminal("e1", &script);
+        let text = read_until(&mut first, "end");
+        assert!(text.starts_with("/dev/pts/0\r\nterminal\r\nown\r\nname\r\n0 ptmx"), "{text}");
+        let size = |rows: u16, columns: u16| rustix::termios::Winsize {
+            ws_row: rows,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        rustix::termios::tcsetwinsize(&first, size(33, 77)).unwrap();
+        let text = read_until(&mut first, "resized");
+        assert!(text.contains("33 77\r\n"), "{text}");
+        first.write_all(b"a line\n").unwrap();
+        read_until(&mut first, "got a line");
+        let mut second = on_terminal("e2", "tty; echo end; sleep 100");
+        assert!(read_until(&mut second, "end").starts_with("/dev/pts/1\r\n"));
+        // Whoever sat there has gone: nobody else holds this side.
+        drop(first);
+        assert_eq!(bed.ending("e1"), Ending::Signal(1));
+        drop(second);
+        assert_eq!(bed.ending("e2"), Ending::Signal(1));
+    });
+}
+
+#[test]
+fn the_containers_way_to_its_terminals_is_not_followed() {
+    let Some(bed) = Bed::new(Who::Me) else { return };
+    bed.add("p", 1);
+    let script = "rm /dev/ptmx && mkfifo /dev/ptmx && echo up; sleep 100";
+    let mut output = bed.start(bed.container("p", "c", script)).unwrap();
+    assert_eq!(output.line(), "up");
+    let mut spec = Bed::exec_spec("c", "e", "tty; echo end");
+    spec.tty = true;
+    let (_, terminal) = bed.holder.ask(Request::Exec(Box::new(spec)), Vec::new()).unwrap();
+    let mut terminal = std::fs::File::from(terminal.into_iter().next().unwrap());
+    assert!(read_until(&mut terminal, "end").starts_with("/dev/pts/0\r\n"));
+    assert_eq!(bed.ending("e"), Ending::Code(0));
+    // Descriptors are for those without a terminal.
+    let mut spec = Bed::exec_spec("c", "f", "true");
+    spec.tty = true;
+    let refused = bed.holder.ask(Request::Exec(Box::new(spec)), pipes().0).unwrap_err();
+    assert_eq!(refused.kind, RefusalKind::BadRequest);
 }

@@ -4,9 +4,11 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
-use trainyard_holder::protocol::{Ending, MemoryVolume, Mount, RefusalKind, Request};
+use trainyard_holder::protocol::{
+    ContainerSpec, Ending, Isolation, MemoryVolume, Mount, Network, RefusalKind, Request,
+};
 
-use crate::bed::{Bed, NOBODY, Who, as_each};
+use crate::bed::{Bed, NOBODY, Who, as_each, set_up};
 
 fn bind(source: PathBuf, target: &str, read_only: bool) -> Mount {
     Mount::Bind { source, target: target.into(), read_only }
@@ -75,7 +77,8 @@ fn mount_points_never_lie_outside_the_root() {
         let Some(bed) = Bed::new(who) else { return };
         bed.add("p", 1);
         let (source, outside) = (bed.make("source"), bed.make("outside"));
-        let spec = bed.container("p", "c", "true");
+        let mut spec = bed.container("p", "c", "true");
+        spec.mounts = std::mem::take(&mut spec.base);
         symlink(&outside, spec.scratch.join("out")).unwrap();
         symlink("../../../../../../../..", spec.scratch.join("up")).unwrap();
         for target in ["/out/file", "/up/../../etc", "relative"] {
@@ -90,10 +93,164 @@ fn mount_points_never_lie_outside_the_root() {
         }
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
         // Inside, the top is the root.
-        let mut spec = spec;
         spec.mounts.push(bind(source, "/up/inner", false));
         assert_eq!(bed.run(spec).1, Ending::Code(0));
     });
+}
+
+/// A container whose root begins with a bit of everything.
+fn beginning(bed: &Bed, name: &str, script: &str) -> ContainerSpec {
+    let given = bed.make("given");
+    fs::write(given.join("file"), "host\n").unwrap();
+    fs::set_permissions(given.join("file"), PermissionsExt::from_mode(0o604)).unwrap();
+    let mut spec = bed.container("p", name, script);
+    fs::set_permissions(&spec.scratch, PermissionsExt::from_mode(0o1755)).unwrap();
+    let copy = |target: &str, stamp: &str| Mount::Copy {
+        source: given.join("file"),
+        target: target.into(),
+        stamp: stamp.to_owned(),
+    };
+    spec.base.extend([
+        Mount::Directory { target: "/etc".into(), mode: 0o755 },
+        Mount::Directory { target: "/open".into(), mode: 0o1777 },
+        Mount::File { target: "/etc/word".into(), content: "first\n".into(), mode: 0o600 },
+        Mount::Symlink { target: "/etc/link".into(), to: "word".into() },
+        copy("/etc/copy", "1"),
+        bind(given.clone(), "/given", true),
+        bind(given.join("file"), "/etc/bound", true),
+    ]);
+    spec
+}
+
+const SHOW: &str = "cat /etc/link /etc/copy /etc/bound /given/file; stat -c '%n %a' / /etc /open /etc/word /etc/copy; ls -A /etc /open | tr '\\n' ' '; echo";
+const SHOWN: &str = "first\nhost\nhost\nhost\n/ 1755\n/etc 755\n/open 1777\n/etc/word 600\n/etc/copy 604\n/etc: bound copy link word  /open: \n";
+
+#[test]
+fn what_roots_begin_with_is_shared_and_its_changes_are_not() {
+    as_each(|who| {
+        for shared in [true, false] {
+            let mut set_up = set_up(Isolation::Namespaces, Network::Bridge);
+            set_up.bases = set_up.bases.filter(|_| shared);
+            let Some(bed) = Bed::with(who, set_up) else { return };
+            bed.add("p", 1);
+            let more = bed.make("more");
+            let change = "echo second >/etc/word && echo mine >>/etc/copy && rm /etc/link && mkdir -p /new/deep && echo x >/open/x && mv /etc/copy /etc/moved && cat /etc/word /etc/moved && ls -d /new/deep /etc/more && echo y >/etc/bound; echo z >/given/z";
+            let mut first = beginning(&bed, "a", &format!("{SHOW}; {change}"));
+            first.mounts.push(bind(more.clone(), "/etc/more", false));
+            let (text, _) = bed.run(first);
+            let shown = SHOWN.replace("link word", "link more word");
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let begin: Vec<&str> = shown.split_whitespace().collect();
+            assert!(words.starts_with(&begin), "{text}");
+            assert!(text.contains("second\nhost\nmine\n"), "{text}");
+            assert!(text.contains("/etc/more\n/new/deep\n"), "{text}");
+            assert_eq!(text.matches("Read-only file system").count(), 2, "{text}");
+            let (text, _) = bed.run(beginning(&bed, "b", SHOW));
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let expected: Vec<&str> = SHOWN.split_whitespace().collect();
+            assert!(words.starts_with(&expected), "{text}");
+            assert_eq!(fs::read_to_string(bed.make("given").join("file")).unwrap(), "host\n");
+            // The changes are on the disk, not in memory.
+            let found = if shared { "root-a/upper" } else { "root-a" };
+            let word = bed.folder.join("pod-p").join(found).join("etc/word");
+            assert_eq!(fs::read_to_string(word).unwrap(), "second\n");
+        }
+    });
+}
+
+#[test]
+fn files_in_memory_are_the_containers_own_and_come_in_order() {
+    as_each(|who| {
+        let Some(bed) = Bed::new(who) else { return };
+        bed.add("p", 1);
+        let note = |target: &str, content: &str| Mount::MemoryFile {
+            target: target.into(),
+            content: content.to_owned(),
+            mode: 0o640,
+        };
+        let with_notes = |name: &str, script: &str| {
+            let mut spec = bed.container("p", name, script);
+            spec.privileges.read_only_root = true;
+            let words = Mount::File { target: "/a/one".into(), content: String::new(), mode: 0 };
+            spec.base.push(words);
+            spec.mounts.extend([note("/a/one", "one\n"), note("/b/two", "two\n")]);
+            spec
+        };
+        let script = "cat /a/one /b/two; stat -c %a /a/one; echo more >>/b/two; cat /b/two; ls -A /dev | grep file; echo x >/a/x";
+        let (text, _) = bed.run(with_notes("c", script));
+        let expected = "one\ntwo\n640\ntwo\nmore\n";
+        assert!(text.starts_with(expected) && text.contains("Read-only file system"), "{text}");
+        // What is mounted later lies above.
+        let (covering, open) = (bed.make("covering"), bed.make("open"));
+        let mut spec = with_notes("d", "ls -A /a /b | tr '\\n' ' '; cat /b/three");
+        spec.mounts.extend([
+            bind(covering.clone(), "/a", false),
+            bind(open.clone(), "/b", false),
+            note("/b/three", "three\n"),
+        ]);
+        assert_eq!(bed.run(spec).0, "/a:  /b: three three\n");
+        assert_eq!(fs::read_dir(covering).unwrap().count(), 0);
+        let mut spec = with_notes("e", "true");
+        spec.base.push(note("/c", ""));
+        assert_eq!(bed.start(spec).err().unwrap().kind, RefusalKind::BadRequest);
+        // The system's own places are never another's.
+        let mut spec = with_notes("f", "test -c /dev/null && test -d /proc/1 && echo own");
+        spec.mounts.extend([bind(open.clone(), "/dev", false), bind(open, "/proc", false)]);
+        assert_eq!(bed.run(spec).0, "own\n");
+    });
+}
+
+#[test]
+fn a_changed_file_is_copied_anew() {
+    as_each(|who| {
+        let Some(bed) = Bed::new(who) else { return };
+        bed.add("p", 1);
+        let source = bed.make("given").join("file");
+        let copied = |name: &str, stamp: &str| {
+            let mut spec = bed.container("p", name, "cat /copy");
+            let (source, target) = (source.clone(), "/copy".into());
+            spec.base.push(Mount::Copy { source, target, stamp: stamp.to_owned() });
+            bed.start(spec).map(|output| (output.text(), bed.ending(name)).0)
+        };
+        fs::write(&source, "one").unwrap();
+        assert_eq!(copied("a", "1").unwrap(), "one");
+        fs::write(&source, "two").unwrap();
+        assert_eq!(copied("b", "2").unwrap(), "two");
+        fs::remove_file(&source).unwrap();
+        let refused = copied("c", "3").unwrap_err();
+        assert_eq!(refused.kind, RefusalKind::Mount);
+        let said = format!("copying {} to /copy: no such file or directory", source.display());
+        assert_eq!(refused.to_string(), said);
+        assert_eq!(copied("d", "2").unwrap(), "two");
+    });
+}
+
+#[test]
+fn few_of_what_nobody_uses_are_kept() {
+    let Some(bed) = Bed::new(Who::Me) else { return };
+    bed.add("p", 1);
+    let wordy = |name: &str, script: &str| {
+        let mut spec = bed.container("p", name, script);
+        let (target, content) = ("/word".into(), format!("{name}\n"));
+        spec.base.push(Mount::File { target, content, mode: 0o644 });
+        spec
+    };
+    let mut used = bed.start(wordy("used", "echo up; sleep 100")).unwrap();
+    assert_eq!(used.line(), "up");
+    for number in 0..40 {
+        let name = format!("c{number}");
+        let (text, _) = bed.run(wordy(&name, "cat /word"));
+        assert_eq!(text, format!("{name}\n"));
+    }
+    let text = bed.exec("used", "e", "cat /word").unwrap().text();
+    assert_eq!((text.as_str(), bed.ending("e")), ("used\n", Ending::Code(0)));
+    let inside = format!("/proc/{}/root{}/bases", bed.holder.pid(), bed.kept.display());
+    let entries = fs::read_dir(inside).unwrap().map(|entry| entry.unwrap().file_name());
+    // Others are hidden.
+    let kept = entries.filter(|name| !name.as_encoded_bytes().starts_with(b".")).count();
+    // Thirty-two and those in use.
+    assert!((2..=36).contains(&kept), "{kept}");
+    assert_eq!(fs::read_dir(bed.kept.join("bases")).unwrap().count(), 0, "on the host's disk");
 }
 
 #[test]

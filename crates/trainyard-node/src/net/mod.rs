@@ -9,6 +9,7 @@ pub(crate) mod dns;
 pub(crate) mod forward;
 pub(crate) mod hosts;
 pub(crate) mod names;
+pub(crate) mod outbound;
 pub(crate) mod proxy;
 pub(crate) mod resolv;
 pub(crate) mod services;

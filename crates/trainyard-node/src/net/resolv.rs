@@ -124,8 +124,8 @@ impl Resolver {
             };
             if !inside {
                 warnings.push(format!(
-                    "nameserver {nameserver} cannot be reached: this node's pods have no way out but its \
-                     proxy; use {}",
+                    "nameserver {nameserver} cannot be reached: datagrams have no way out of this node's \
+                     pods; use {}",
                     self.gateway
                 ));
             }

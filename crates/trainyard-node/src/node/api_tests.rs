@@ -124,6 +124,8 @@ fn merge(held: &mut Value, patch: Value) {
         {
             if patch.iter().any(|one| one["$patch"] == "replace") {
                 held.clear();
+                held.extend(patch.into_iter().filter(|one| one["type"].is_string()));
+                return;
             }
             for one in patch.into_iter().filter(|one| one["type"].is_string()) {
                 match held.iter_mut().find(|other| other["type"] == one["type"]) {
@@ -181,7 +183,10 @@ async fn coming_back_rewrites_the_status_and_only_what_differs_of_the_rest() {
     assert!(node["status"]["capacity"].get("nvidia.com/gpu").is_none());
     assert_eq!(
         node["status"]["addresses"],
-        json!([{ "type": "InternalIP", "address": "127.0.0.1" }])
+        json!([
+            { "type": "InternalIP", "address": "127.0.0.1" },
+            { "type": "InternalIP", "address": "10.77.0.2" },
+        ])
     );
     let conditions = node["status"]["conditions"].as_array().unwrap();
     assert!(conditions.iter().any(|one| one["type"] == "KernelDeadlock"));
@@ -229,14 +234,60 @@ async fn the_node_of_an_agent_elsewhere_is_taken_when_its_lease_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     let (client, store) = server();
+    let stop = CancellationToken::new();
+    let within = async |seconds| {
+        register_within(&client, &facts("n1"), Duration::from_secs(seconds), &stop).await
+    };
     store.lock().unwrap().trouble = vec![503, 500, 429];
-    register_within(&client, &facts("n1"), Duration::from_mins(1)).await.unwrap();
+    assert!(within(60).await.unwrap().is_some());
     store.lock().unwrap().trouble = vec![403];
-    let error = register_within(&client, &facts("n1"), Duration::from_mins(1)).await.unwrap_err();
+    let error = within(60).await.unwrap_err();
     assert!(error.to_string().starts_with("reading node \"n1\":"), "{error}");
     store.lock().unwrap().trouble = vec![503; 1000];
-    let error = register_within(&client, &facts("n1"), Duration::from_secs(5)).await.unwrap_err();
+    let error = within(5).await.unwrap_err();
     assert!(error.passes());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_the_server_can_be_told_to_stop() {
+    let (client, store) = server();
+    store.lock().unwrap().trouble = vec![503; 1000];
+    let stop = CancellationToken::new();
+    let facts = facts("n1");
+    let patience = Duration::from_hours(1);
+    let waiting = register_within(&client, &facts, patience, &stop);
+    let later = async {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        stop.cancel();
+    };
+    let began = tokio::time::Instant::now();
+    let (registered, ()) = tokio::join!(waiting, later);
+    assert_eq!(registered.unwrap(), None);
+    assert!(began.elapsed() < Duration::from_secs(61), "{:?}", began.elapsed());
+    assert!(server_version(&client, patience, &stop).await.unwrap().is_none());
+}
+
+/// What was asked for may have been done: the Node must not stay ready.
+#[tokio::test(start_paused = true)]
+async fn a_registration_that_is_broken_off_leaves_no_ready_node() {
+    let (client, store) = server();
+    register(&client, &facts("n1")).await.unwrap();
+    assert_eq!(condition(&store, "Ready").0, "True");
+    let stop = CancellationToken::new();
+    stop.cancel();
+    let registered = register_within(&client, &facts("n1"), Duration::from_secs(9), &stop).await;
+    assert_eq!(registered.unwrap(), None);
+    assert_eq!(condition(&store, "Ready").0, "False");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_anything_is_there() {
+    let (client, store) = server();
+    let stop = CancellationToken::new();
+    store.lock().unwrap().trouble = vec![503, 503, 403];
+    let answer = server_version(&client, Duration::from_mins(1), &stop).await.unwrap();
+    assert_eq!(answer.unwrap().major, "");
+    assert_eq!(store.lock().unwrap().take_log().len(), 3);
 }
 
 struct Beating {

@@ -1,7 +1,7 @@
 //! What a Node object is made from. Only data.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::version::Info;
@@ -19,6 +19,8 @@ pub(crate) struct NodeFacts {
     /// Where the API server reaches the agent's HTTP API.
     pub(crate) address: IpAddr,
     pub(crate) port: u16,
+    /// Where its pods have it: their `hostIP`, and the address of those on its network.
+    pub(crate) inside: Ipv4Addr,
     pub(crate) capacity: Amounts,
     pub(crate) allocatable: Amounts,
     pub(crate) machine: Arc<Machine>,

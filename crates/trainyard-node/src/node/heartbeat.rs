@@ -12,10 +12,10 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::error::NodeError;
-use super::facts::{NodeFacts, Readiness};
+use super::facts::NodeFacts;
 use super::lease::LeaseKeeper;
 use super::pressure::Pressure;
-use super::registration::{Freshness, resign, sync};
+use super::registration::{Freshness, farewell, sync};
 
 /// How often what is done; the defaults are a kubelet's.
 #[derive(Debug, Clone, Copy)]
@@ -40,9 +40,6 @@ impl Default for Timing {
         }
     }
 }
-
-/// How long the last write may take.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 /// One Node's heartbeat.
 pub(crate) struct Heartbeat {
@@ -74,15 +71,8 @@ impl Heartbeat {
             never = self.keep_lease() => match never {},
             never = self.keep_status() => match never {},
         }
-        let facts = NodeFacts { readiness: Readiness::stopped(), ..self.facts.borrow().clone() };
-        let farewell = resign(&self.client, &facts);
-        match tokio::time::timeout(FAREWELL, farewell).await {
-            Ok(Ok(())) => tracing::debug!(node = facts.name, "the node is set not ready"),
-            Ok(Err(error)) => {
-                tracing::warn!(node = facts.name, %error, "cannot set the node not ready");
-            }
-            Err(_) => tracing::warn!(node = facts.name, "no time to set the node not ready"),
-        }
+        let facts = self.facts.borrow().clone();
+        farewell(&self.client, &facts).await;
     }
 
     async fn keep_lease(&self) -> Infallible {

@@ -29,5 +29,5 @@ pub(crate) use heartbeat::{Heartbeat, Timing};
 pub(crate) use identity::AgentIdentity;
 pub(crate) use machine::Machine;
 pub(crate) use pressure::Pressure;
-pub(crate) use registration::register_within;
+pub(crate) use registration::{register_within, server_version};
 pub(crate) use resources::{ResourceArg, Sharing, node_cpu, node_memory, share};

@@ -1,6 +1,7 @@
 //! The Node object and the patches that keep it true. Pure.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
@@ -32,10 +33,7 @@ pub(crate) fn node_object(facts: &NodeFacts, now: Timestamp) -> Node {
         },
         spec: None,
         status: Some(NodeStatus {
-            addresses: Some(vec![NodeAddress {
-                type_: "InternalIP".to_owned(),
-                address: facts.address.to_string(),
-            }]),
+            addresses: Some(addresses(facts)),
             allocatable: Some(facts.allocatable.clone()),
             capacity: Some(facts.capacity.clone()),
             conditions: Some(conditions(facts, &[], now)),
@@ -46,6 +44,18 @@ pub(crate) fn node_object(facts: &NodeFacts, now: Timestamp) -> Node {
             ..NodeStatus::default()
         }),
     }
+}
+
+/// An API server takes the first address of a type to ask for logs; the second is the one that pods
+/// know. No host name: most API servers would take that before any address.
+fn addresses(facts: &NodeFacts) -> Vec<NodeAddress> {
+    let mut addresses = vec![facts.address, facts.inside.into()];
+    addresses.dedup();
+    let named = |address: IpAddr| NodeAddress {
+        type_: "InternalIP".to_owned(),
+        address: address.to_string(),
+    };
+    addresses.into_iter().map(named).collect()
 }
 
 /// The same as JSON, with what the types here do not know.

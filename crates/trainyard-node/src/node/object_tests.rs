@@ -21,6 +21,7 @@ pub(crate) fn facts(name: &str) -> NodeFacts {
         name: name.to_owned(),
         address: Ipv4Addr::LOCALHOST.into(),
         port: 10250,
+        inside: Ipv4Addr::new(10, 77, 0, 2),
         capacity: amounts.clone(),
         allocatable: amounts,
         machine: Arc::new(example()),
@@ -71,7 +72,10 @@ fn the_whole_node() {
             },
         },
         "status": {
-            "addresses": [{ "type": "InternalIP", "address": "127.0.0.1" }],
+            "addresses": [
+                { "type": "InternalIP", "address": "127.0.0.1" },
+                { "type": "InternalIP", "address": "10.77.0.2" },
+            ],
             "capacity": amounts,
             "allocatable": amounts,
             "conditions": [
@@ -143,7 +147,7 @@ fn resources_that_are_gone_are_taken_back_and_addresses_replaced() {
     assert_eq!(patch["status"]["capacity"]["nvidia.com/gpu"], Value::Null);
     assert!(patch["status"]["allocatable"].as_object().unwrap().contains_key("nvidia.com/gpu"));
     assert_eq!(patch["status"]["capacity"]["cpu"], "8");
-    assert_eq!(patch["status"]["addresses"][1], json!({ "$patch": "replace" }));
+    assert_eq!(patch["status"]["addresses"][2], json!({ "$patch": "replace" }));
 }
 
 #[test]

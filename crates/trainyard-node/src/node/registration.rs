@@ -1,5 +1,5 @@
-//! The Node at the API server: made, taken over from a dead agent, kept true. Never takes what another
-//! kubelet or a running agent keeps.
+//! The Node at the API server: made, taken over from a dead agent, kept true, set not ready at the end.
+//! Never takes what another kubelet or a running agent keeps.
 
 use std::future::Future;
 use std::path::Path;
@@ -8,11 +8,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::{GetParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+use tokio_util::sync::CancellationToken;
 
 use super::error::NodeError;
-use super::facts::NodeFacts;
+use super::facts::{NodeFacts, Readiness};
 use super::identity::{AgentIdentity, Verdict};
 use super::lease;
 use super::object::{
@@ -24,29 +26,88 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(7);
 /// An API server that takes longer than this to answer is taken for silent.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the last write may take.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Makes the Node, or makes the one that is there say `facts`.
 pub(crate) async fn register(client: &Client, facts: &NodeFacts) -> Result<Node, NodeError> {
     sync(client, facts, Freshness::Latest, true).await
 }
 
-/// Registers, and tries again for so long while that may help.
+/// Registers, and tries again for so long while that may help; none when it was told to stop meanwhile.
 pub(crate) async fn register_within(
     client: &Client,
     facts: &NodeFacts,
     patience: Duration,
-) -> Result<Node, NodeError> {
-    let until = tokio::time::Instant::now() + patience;
-    let mut pause = FIRST_PAUSE;
+    stop: &CancellationToken,
+) -> Result<Option<Node>, NodeError> {
+    let mut attempts = Attempts::for_so_long(patience);
     loop {
-        match register(client, facts).await {
-            Err(error) if error.passes() && tokio::time::Instant::now() + pause < until => {
-                tracing::warn!(node = facts.name, %error, "cannot register yet");
+        let error = tokio::select! {
+            biased;
+            () = stop.cancelled() => {
+                // What was under way may have been done.
+                farewell(client, facts).await;
+                return Ok(None);
             }
-            done => return done,
+            done = register(client, facts) => match done {
+                Ok(node) => return Ok(Some(node)),
+                Err(error) => error,
+            },
+        };
+        tracing::warn!(node = facts.name, %error, "cannot register yet");
+        if attempts.stopped_before_next(error, stop).await? {
+            return Ok(None);
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Waits until the API server answers, and asks for its version; none when it was told to stop meanwhile.
+pub(crate) async fn server_version(
+    client: &Client,
+    patience: Duration,
+    stop: &CancellationToken,
+) -> Result<Option<Info>, NodeError> {
+    let mut attempts = Attempts::for_so_long(patience);
+    loop {
+        let asked = call("asking the API server".to_owned(), client.apiserver_version());
+        let error = match stop.run_until_cancelled(asked).await {
+            None => return Ok(None),
+            Some(Ok(version)) => return Ok(Some(version)),
+            // It is there; whether it lets us in is seen when more is asked.
+            Some(Err(error)) if !error.passes() => return Ok(Some(Info::default())),
+            Some(Err(error)) => error,
+        };
+        tracing::warn!(%error, "the API server does not answer yet");
+        if attempts.stopped_before_next(error, stop).await? {
+            return Ok(None);
+        }
+    }
+}
+
+/// Attempts at something that may take time to come right, with longer and longer pauses.
+struct Attempts {
+    until: tokio::time::Instant,
+    pause: Duration,
+}
+
+impl Attempts {
+    fn for_so_long(patience: Duration) -> Self {
+        Self { until: tokio::time::Instant::now() + patience, pause: FIRST_PAUSE }
+    }
+
+    /// Waits before the next one; an error where there is to be none. True: it was told to stop.
+    async fn stopped_before_next(
+        &mut self,
+        error: NodeError,
+        stop: &CancellationToken,
+    ) -> Result<bool, NodeError> {
+        if !error.passes() || tokio::time::Instant::now() + self.pause >= self.until {
+            return Err(error);
+        }
+        let waited = stop.run_until_cancelled(tokio::time::sleep(self.pause)).await;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        Ok(waited.is_none())
     }
 }
 
@@ -73,8 +134,19 @@ pub(super) async fn sync(
     write(client, facts, there, all && !fresh).await
 }
 
-/// Sets the Node not ready; one that has been deleted stays so.
-pub(super) async fn resign(client: &Client, facts: &NodeFacts) -> Result<(), NodeError> {
+/// Sets the Node not ready, in a few seconds or not at all; one that has been deleted stays so.
+pub(super) async fn farewell(client: &Client, facts: &NodeFacts) {
+    let facts = NodeFacts { readiness: Readiness::stopped(), ..facts.clone() };
+    match tokio::time::timeout(FAREWELL, resign(client, &facts)).await {
+        Ok(Ok(())) => tracing::debug!(node = facts.name, "the node is set not ready"),
+        Ok(Err(error)) => {
+            tracing::warn!(node = facts.name, %error, "cannot set the node not ready");
+        }
+        Err(_) => tracing::warn!(node = facts.name, "no time to set the node not ready"),
+    }
+}
+
+async fn resign(client: &Client, facts: &NodeFacts) -> Result<(), NodeError> {
     if let Some(there) = find(client, &facts.name, Freshness::Latest).await? {
         write(client, facts, there, true).await?;
     }

@@ -18,6 +18,8 @@ use crate::yard::Exit;
 
 /// What a container runtime says of a program that could not be started.
 const START_ERROR: i32 = 128;
+/// Why an image that is not there is not had either: an event's reason and a container's.
+const NEVER_PULL: &str = "ErrImageNeverPull";
 const SIGTERM: i32 = 15;
 const SIGKILL: i32 = 9;
 
@@ -144,7 +146,12 @@ async fn hindered(
     let image = container.image.as_deref().unwrap_or_default();
     context.wait_state(container, &obstacle.reason, &obstacle.message);
     if obstacle.reason != "ErrImagePull" {
-        context.tell(container, Weight::Warning, "Failed", format!("Error: {}", obstacle.message));
+        let mut words = obstacle.message;
+        if obstacle.reason == NEVER_PULL {
+            context.tell(container, Weight::Warning, NEVER_PULL, words);
+            words = obstacle.reason;
+        }
+        context.tell(container, Weight::Warning, "Failed", format!("Error: {words}"));
         return stopping.or(sleep(context.shared.timing.config_retry)).await;
     }
     let words = format!("Failed to pull image \"{image}\": {}", obstacle.message);

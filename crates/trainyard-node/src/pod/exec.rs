@@ -9,7 +9,7 @@ use tokio::net::unix::pipe;
 use trainyard_holder::protocol::{Ending, ExecSpec, Refusal, RefusalKind};
 
 use super::Run;
-use crate::yard::{Exited, Yard};
+use crate::yard::{Begun, Exited, Yard};
 
 /// Programs have ids of their own, never used again.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -42,14 +42,38 @@ impl Drop for Leash {
     }
 }
 
-/// Begins a program in this run of a container.
+/// Begins a program in this run of a container, on these descriptors.
 pub(crate) async fn start(
     yard: &Yard,
     run: &Run,
     argv: Vec<String>,
     stdio: [OwnedFd; 3],
-    tty: bool,
 ) -> Result<Leash, Refusal> {
+    begin(yard, run, argv, Some(stdio)).await.map(|(leash, _)| leash)
+}
+
+/// Begins a program in this run of a container on a terminal, whose other side comes along.
+pub(crate) async fn start_on_terminal(
+    yard: &Yard,
+    run: &Run,
+    argv: Vec<String>,
+) -> Result<(Leash, OwnedFd), Refusal> {
+    let (leash, terminal) = begin(yard, run, argv, None).await?;
+    let terminal = terminal.ok_or_else(|| Refusal {
+        step: "making a terminal".to_owned(),
+        reason: "the holder gave none".to_owned(),
+        kind: RefusalKind::Machine,
+    })?;
+    Ok((leash, terminal))
+}
+
+async fn begin(
+    yard: &Yard,
+    run: &Run,
+    argv: Vec<String>,
+    stdio: Option<[OwnedFd; 3]>,
+) -> Result<(Leash, Option<OwnedFd>), Refusal> {
+    let tty = stdio.is_none();
     let exec = format!("exec-{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let mut env = run.env.clone();
     if tty && !env.iter().any(|(name, _)| name == "TERM") {
@@ -65,8 +89,8 @@ pub(crate) async fn start(
         privileges: run.privileges.clone(),
         tty,
     };
-    let exited = yard.exec(spec, stdio).await?;
-    Ok(Leash { yard: yard.clone(), id: exec, exited, ended: false })
+    let Begun { exited, terminal } = yard.exec(spec, stdio).await?;
+    Ok((Leash { yard: yard.clone(), id: exec, exited, ended: false }, terminal))
 }
 
 /// Runs a program to its end: its exit code and the beginning of what it printed.
@@ -81,8 +105,7 @@ pub(crate) async fn output(
     let null = std::fs::File::open("/dev/null").map_err(broken)?;
     let errors = write.try_clone().map_err(broken)?;
     let stdio = [null.into(), write.into(), errors.into()];
-    let leash =
-        start(yard, run, argv.to_vec(), stdio, false).await.map_err(|refusal| words(&refusal))?;
+    let leash = start(yard, run, argv.to_vec(), stdio).await.map_err(|refusal| words(&refusal))?;
     let mut receiver = pipe::Receiver::from_owned_fd(read.into()).map_err(broken)?;
     let reading = async {
         let mut kept = Vec::new();

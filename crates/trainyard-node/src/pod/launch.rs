@@ -9,22 +9,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use trainyard_holder::protocol::{ContainerSpec, Refusal, RefusalKind};
 use trainyard_image::{Image, PullPolicy};
 
 use super::container::Obstacle;
-use super::root::{self, PodFiles};
-use super::{Context, Run, limits, loopback, security};
+use super::root::{self, Hosts, PodFiles, Root};
+use super::{Context, Live, Run, limits, loopback, security, tidy};
 use crate::env;
 use crate::events::Weight;
 use crate::logs::{self, LogFile, LogSource, Lost, PodPlace};
 use crate::net::hosts;
 use crate::node::{Allotment, gpus_asked};
-use crate::shared::{lock, run_folder};
-use crate::yard::{Exit, Exited};
+use crate::shared::{Shared, lock, run_folder};
+use crate::yard::{Begun, Exit, Exited};
 
 /// Lines and bytes of a log that stand in for a termination message.
 const LAST_LINES: u64 = 80;
@@ -39,6 +39,9 @@ const REQUIREMENTS: &str = "trainyard.dev/requirements";
 /// A run that can be started.
 pub(crate) struct Prepared {
     spec: ContainerSpec,
+    /// What is to be told of the image. Words are written while nothing waits for them: before the
+    /// start they would be in its way.
+    pulled: String,
     log: LogFile,
     log_path: PathBuf,
     termination: PathBuf,
@@ -69,14 +72,8 @@ pub(crate) async fn prepare(
 ) -> Result<Prepared, Obstacle> {
     let live = context.live;
     let pod = live.pod();
-    let image = resolve(context, container, &pod).await?;
-    let restarts = live
-        .record()
-        .find(&container.name)
-        .map_or(0, |record| record.restarts + i32::from(record.last_run().is_some()));
-    let id = format!("{}-{}-{restarts}", live.uid, container.name);
-    let restart = u32::try_from(restarts).unwrap_or_default();
-    let log_path = PodPlace::of(&pod).log(&context.shared.places.logs, &container.name, restart);
+    let (image, pulled) = resolve(context, container, &pod).await?;
+    let (id, log_path) = next_run(context.shared, live, &container.name);
     let composed = compose(context, container, &pod, &image, &id).await;
     let opened = composed.and_then(|(spec, termination)| {
         let log = LogFile::open(&log_path, logs::Bounds::default());
@@ -84,13 +81,46 @@ pub(crate) async fn prepare(
     });
     match opened {
         Ok((spec, termination, log)) => {
-            Ok(Prepared { spec, log, log_path, termination, image_id: image.id.clone() })
+            let image_id = image.id.clone();
+            Ok(Prepared { spec, pulled, log, log_path, termination, image_id })
         }
         Err(obstacle) => {
+            context.tell(container, Weight::Normal, "Pulled", pulled);
             context.shared.release_devices(&id);
             Err(obstacle)
         }
     }
+}
+
+/// The id of a container's next run, and where it is logged.
+fn next_run(shared: &Shared, live: &Live, container: &str) -> (String, PathBuf) {
+    let restarts = live
+        .record()
+        .find(container)
+        .map_or(0, |record| record.restarts + i32::from(record.last_run().is_some()));
+    let id = format!("{}-{container}-{restarts}", live.uid);
+    let restart = u32::try_from(restarts).unwrap_or_default();
+    (id, PodPlace::of(&live.pod()).log(&shared.places.logs, container, restart))
+}
+
+/// Begins to make the folders and files of the runs that a pod begins with, while its sandbox and
+/// volumes are still being made. To be waited for: the pod's folder must not be removed meanwhile.
+pub(crate) fn make_ahead(shared: &Shared, live: &Live, spec: &PodSpec) -> JoinHandle<()> {
+    let first = spec.init_containers.iter().flatten().take(1);
+    let all = spec.containers.iter().filter(|_| spec.init_containers.is_none());
+    let ephemeral = shared.folders(&live.uid).ephemeral;
+    let runs: Vec<_> = first
+        .chain(all)
+        .map(|container| next_run(shared, live, &container.name))
+        .map(|(id, log)| (run_folder(&ephemeral, &id), log))
+        .collect();
+    tokio::task::spawn_blocking(move || {
+        for (folder, log) in runs {
+            // What cannot be made is told when it is needed.
+            let _ = files_of_run(&folder);
+            let _ = LogFile::open(&log, logs::Bounds::default());
+        }
+    })
 }
 
 /// Everything the holder must know, and where the termination message will be.
@@ -115,8 +145,8 @@ async fn compose(
     let path = container.termination_message_path.as_deref().unwrap_or("/dev/termination-log");
     let termination = (made.termination.as_path(), Path::new(path));
     let changes = folder.join("changes");
-    let mounts = root::mounts(image, &user, &made.files, termination, &changes, volumes);
-    let mounts = loopback::possible(context.shared, mounts);
+    let root = root::root(image, &user, made.files, termination, &changes, volumes);
+    let Root { base, mounts } = loopback::possible(context.shared, root);
     for changes in root::overlay_folders(&mounts) {
         fs::create_dir_all(changes).map_err(|error| machine(&located(changes, &error)))?;
     }
@@ -128,6 +158,7 @@ async fn compose(
         env: env.into_variables(),
         cwd: own_cwd.unwrap_or_else(|| image.working_dir.clone()),
         scratch: made.root,
+        base,
         mounts,
         devices: existing(devices.device_paths()),
         user,
@@ -147,7 +178,7 @@ async fn environment(
     devices: &Allotment,
 ) -> Result<env::Environment, Obstacle> {
     let mut image_env = image.env.clone();
-    image_env.extend(context.shared.network.proxy.iter().cloned());
+    image_env.extend(context.shared.network.outbound.variables().iter().cloned());
     image_env.push(("HOSTNAME".to_owned(), context.identity.kernel_name.clone()));
     image_env.extend(devices.environment());
     image_env.extend(loopback::variables(context));
@@ -190,12 +221,12 @@ fn machine(error: &dyn std::error::Error) -> Obstacle {
     Obstacle { reason: "CreateContainerError".to_owned(), message: error.to_string() }
 }
 
-/// The image, with events that say what is done and what stands in for it.
+/// The image, with events that say what is done, and what is to be told of it when it is there.
 async fn resolve(
     context: &Context<'_>,
     container: &Container,
     pod: &Pod,
-) -> Result<Arc<Image>, Obstacle> {
+) -> Result<(Arc<Image>, String), Obstacle> {
     let reference = container.image.as_deref().unwrap_or_default();
     let policy = match container.image_pull_policy.as_deref() {
         Some("Always") => PullPolicy::Always,
@@ -226,8 +257,7 @@ async fn resolve(
     } else {
         format!("Container image \"{reference}\" already present on machine: {}", image.note)
     };
-    context.tell(container, Weight::Normal, "Pulled", words);
-    Ok(image)
+    Ok((image, words))
 }
 
 fn warn_of_little_memory(
@@ -260,20 +290,24 @@ fn located(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("making files in {}: {error}", path.display()))
 }
 
-/// Folders and files of one run.
-fn made(context: &Context<'_>, pod: &Pod, folder: &Path, uid: u32) -> io::Result<Made> {
+/// The scratch folder of a run and the file for its last words.
+fn files_of_run(folder: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let root = folder.join("root");
     fs::create_dir_all(&root)?;
     fs::set_permissions(&root, fs::Permissions::from_mode(0o755))?;
-    let write = |name: &str, content: &str| -> io::Result<PathBuf> {
-        let path = folder.join(name);
-        fs::write(&path, content)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
-        Ok(path)
-    };
+    let termination = folder.join("termination-log");
+    fs::File::create(&termination)?;
+    // Whoever the container runs as may leave a message.
+    fs::set_permissions(&termination, fs::Permissions::from_mode(0o666))?;
+    Ok((root, termination))
+}
+
+/// Folders and files of one run.
+fn made(context: &Context<'_>, pod: &Pod, folder: &Path, uid: u32) -> io::Result<Made> {
+    let (root, termination) = files_of_run(folder)?;
     let identity = context.identity;
     let address = context.facts.pod_ip.unwrap_or(context.facts.host_ip);
-    let resolv = match &context.shared.network.resolver {
+    let resolv = match context.shared.network.resolver() {
         Some(resolver) => {
             let resolv = resolver.resolv_conf(pod);
             for warning in resolv.warnings {
@@ -285,15 +319,12 @@ fn made(context: &Context<'_>, pod: &Pod, folder: &Path, uid: u32) -> io::Result
     };
     let files = PodFiles {
         hosts: match context.shared.shim {
-            Some(_) => loopback::write_hosts(context, pod)?,
-            None => write("hosts", &hosts::hosts_file(pod, address, identity))?,
+            Some(_) => Hosts::File(loopback::write_hosts(context, pod)?),
+            None => Hosts::Text(hosts::hosts_file(pod, address, identity)),
         },
-        resolv: write("resolv.conf", &resolv)?,
-        hostname: write("hostname", &format!("{}\n", identity.kernel_name))?,
+        resolv,
+        hostname: format!("{}\n", identity.kernel_name),
     };
-    let termination = write("termination-log", "")?;
-    // Whoever the container runs as may leave a message.
-    fs::set_permissions(&termination, fs::Permissions::from_mode(0o666))?;
     if uid != 0 && rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&root, Some(uid), None)?;
     }
@@ -306,7 +337,7 @@ pub(crate) async fn start(
     container: &Container,
     prepared: Prepared,
 ) -> Result<Launched, Refusal> {
-    let Prepared { spec, log, log_path, termination, image_id } = prepared;
+    let Prepared { spec, pulled, log, log_path, termination, image_id } = prepared;
     let run = Run {
         id: spec.container.clone(),
         env: spec.env.clone(),
@@ -317,7 +348,9 @@ pub(crate) async fn start(
     };
     let id = spec.container.clone();
     let folder = run_folder(&context.shared.folders(&context.live.uid).ephemeral, &id);
-    match begin(context, spec, log).await {
+    let begun = begin(context, spec, log).await;
+    context.tell(container, Weight::Normal, "Pulled", pulled);
+    match begun {
         Ok((exited, pump)) => {
             context.change(container, |record| record.image_id = image_id);
             context.live.set_run(&container.name, run);
@@ -341,10 +374,16 @@ async fn begin(
         reason,
         kind: RefusalKind::Machine,
     };
+    if spec.tty {
+        let Begun { exited, terminal } = context.shared.yard.start_container(spec, None).await?;
+        let terminal = terminal.ok_or_else(|| broken("the holder gave no terminal".to_owned()))?;
+        let pump = logs::pump(terminal, None, log).map_err(|error| broken(error.to_string()))?;
+        return Ok((exited, pump));
+    }
     let (inside, out, err) = stdio().map_err(|error| broken(error.to_string()))?;
     let pump = logs::pump(out, Some(err), log).map_err(|error| broken(error.to_string()))?;
-    let exited = context.shared.yard.start_container(spec, inside).await?;
-    Ok((exited, pump))
+    let begun = context.shared.yard.start_container(spec, Some(inside)).await?;
+    Ok((begun.exited, pump))
 }
 
 /// The container's three descriptors, and our ends of its output and errors.
@@ -396,7 +435,7 @@ impl Launched {
         }
         // The next run gets a folder of its own; what this one wrote is gone, as in any container.
         let folder = self.folder;
-        let removed = tokio::task::spawn_blocking(move || fs::remove_dir_all(folder)).await;
+        let removed = tokio::task::spawn_blocking(move || tidy::remove(&folder)).await;
         if let Ok(Err(error)) = removed {
             tracing::debug!(%error, "a run's folder is left to its pod's end");
         }

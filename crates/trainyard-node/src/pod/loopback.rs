@@ -9,11 +9,9 @@ use k8s_openapi::api::core::v1::Pod;
 use trainyard_holder::protocol::{Isolation, Mount};
 
 use super::Context;
+use super::root::{Root, TOKENS};
 use crate::net::hosts;
 use crate::shared::Shared;
-
-/// Where pods are given their token; plain processes can be given no mount.
-const TOKENS: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// The file of a pod's names.
 pub(crate) fn hosts_path(shared: &Shared, uid: &str) -> PathBuf {
@@ -50,23 +48,25 @@ pub(crate) fn api_server(context: &Context<'_>) -> Vec<(String, String)> {
 
 /// What can be mounted at this level. Plain processes see the machine's files where they lie: what the
 /// image shows at its own place needs no mount, and tokens cannot be given.
-pub(crate) fn possible(shared: &Shared, mounts: Vec<Mount>) -> Vec<Mount> {
-    let mut mounts = mounts;
+pub(crate) fn possible(shared: &Shared, root: Root) -> Root {
+    let Root { mut base, mut mounts } = root;
     if let Some(shim) = &shared.shim
         && shared.isolation == Isolation::Namespaces
     {
         mounts.push(Mount::Bind { source: shim.clone(), target: shim.clone(), read_only: true });
     }
     if shared.isolation == Isolation::Processes {
-        mounts.retain(|mount| match mount {
-            Mount::Bind { source, target, .. } => {
-                source != target && !target.starts_with(TOKENS) && !is_pods_own(target)
-            }
-            Mount::Overlay { lower, target, .. } => lower != target,
-            _ => false,
-        });
+        for part in [&mut base, &mut mounts] {
+            part.retain(|mount| match mount {
+                Mount::Bind { source, target, .. } => {
+                    source != target && !target.starts_with(TOKENS) && !is_pods_own(target)
+                }
+                Mount::Overlay { lower, target, .. } => lower != target,
+                _ => false,
+            });
+        }
     }
-    mounts
+    Root { base, mounts }
 }
 
 /// Files that a private root has of its own.

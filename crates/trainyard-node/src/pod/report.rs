@@ -7,12 +7,15 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::live::Live;
-use crate::status::status;
+use crate::status::{ContainerRecord, PodRecord, State, status};
 
+/// Most pods are past their preparation by then: its own report would only be in the way of their start.
+const FIRST: Duration = Duration::from_millis(50);
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LONGEST: Duration = Duration::from_secs(10);
 
@@ -23,6 +26,27 @@ enum Written {
     Yes,
     /// The pod is gone, or another has its name.
     Gone,
+}
+
+/// Waits until there is more to be said of a pod than that it is being prepared.
+async fn until_more_is_known(live: &Live, mut changes: watch::Receiver<u64>) {
+    while is_being_prepared(&live.record()) {
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn is_being_prepared(record: &PodRecord) -> bool {
+    let mut containers = record.init.iter().chain(&record.containers);
+    let is_new = |container: &ContainerRecord| match &container.state {
+        State::Waiting { reason, .. } => {
+            container.last.is_none()
+                && ["ContainerCreating", "PodInitializing"].contains(&&**reason)
+        }
+        _ => false,
+    };
+    record.verdict.is_none() && !record.ending && containers.all(is_new)
 }
 
 /// The writer of one pod's status.
@@ -45,6 +69,12 @@ impl<'a> Report<'a> {
     /// given up could still arrive, after later ones.
     pub(crate) async fn keep(&mut self, end: &CancellationToken) {
         let mut changes = self.live.changes();
+        tokio::select! {
+            biased;
+            () = end.cancelled() => {}
+            () = sleep(FIRST) => {}
+            () = until_more_is_known(self.live, changes.clone()) => {}
+        }
         loop {
             changes.borrow_and_update();
             self.write().await;
@@ -126,5 +156,33 @@ impl<'a> Report<'a> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_pod_of_which_nothing_is_known_yet_is_being_prepared() {
+        let pod = |spec: Value| serde_json::from_value::<Pod>(json!({"spec": spec})).unwrap();
+        let new = |spec: Value| PodRecord::take_over(&pod(spec), Timestamp::UNIX_EPOCH).0;
+        let one = || new(json!({"containers": [{"name": "main"}]}));
+        assert!(is_being_prepared(&one()));
+        let init = json!({"initContainers": [{"name": "first"}], "containers": [{"name": "main"}]});
+        assert!(is_being_prepared(&new(init)));
+        let changed = |change: fn(&mut PodRecord)| {
+            let mut record = one();
+            change(&mut record);
+            is_being_prepared(&record)
+        };
+        assert!(!changed(|record| record.ending = true));
+        assert!(!changed(|record| {
+            record.containers[0].move_to(State::Running(Timestamp::UNIX_EPOCH));
+        }));
+        assert!(!changed(|record| {
+            let (reason, message) = ("ErrImagePull".to_owned(), "no such image".to_owned());
+            record.containers[0].move_to(State::Waiting { reason, message });
+        }));
     }
 }

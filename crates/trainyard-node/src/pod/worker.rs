@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Pod, PodSpec, Volume};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use trainyard_holder::protocol::{Cgroups, Limits, PodSpec as Sandbox};
 
 use super::container::{Role, grace_of, keep};
+use super::launch::make_ahead;
 use super::report::Report;
 use super::stop::{Stopped, Stopper, Stopping, order};
 use super::unsupported::unsupported;
@@ -129,7 +130,6 @@ async fn lived(
             return Ok(());
         }
     };
-    let volumes = Arc::new(stopping.or(prepared_volumes(shared, live, pod, &facts)).await?);
     let sandbox = Sandbox {
         pod: live.uid.clone(),
         node: facts.node_name.clone(),
@@ -137,10 +137,15 @@ async fn lived(
         address,
         share_processes: spec.share_process_namespace == Some(true),
         ephemeral: shared.folders(&live.uid).ephemeral,
-        memory_volumes: volumes.memory(),
+        memory_volumes: Vec::new(),
         limits: Limits::default(),
     };
-    stopping.or(sandboxed(shared, pod, sandbox)).await?;
+    let prepared = prepared_volumes(shared, live, pod, &facts);
+    let ahead = make_ahead(shared, live, spec);
+    let furnished = stopping.or(furnished(shared, pod, spec, sandbox, prepared)).await;
+    // A panic in there has been reported where it happened.
+    let _ = ahead.await;
+    let volumes = Arc::new(furnished?);
     live.change(|record| record.pod_ip = facts.pod_ip);
     tell_of_limits(shared, pod, spec);
     let context = Context { shared, live, volumes: &volumes, facts: &facts, identity: &identity };
@@ -186,6 +191,27 @@ fn tell_of_limits(shared: &Shared, pod: &Pod, spec: &PodSpec) {
         let words = format!("the pod's limits are not enforced on this node: {reason}");
         shared.events.pod(pod, None, Weight::Warning, "LimitsNotEnforced", words);
     }
+}
+
+/// The sandbox and the volumes, which need not wait for each other unless some are in memory: those
+/// are a part of the sandbox.
+async fn furnished(
+    shared: &Shared,
+    pod: &Pod,
+    spec: &PodSpec,
+    mut sandbox: Sandbox,
+    prepared: impl Future<Output = Volumes>,
+) -> Volumes {
+    let in_memory = |volume: &Volume| {
+        volume.empty_dir.as_ref().is_some_and(|dir| dir.medium.as_deref() == Some("Memory"))
+    };
+    if spec.volumes.iter().flatten().any(in_memory) {
+        let volumes = prepared.await;
+        sandbox.memory_volumes = volumes.memory();
+        sandboxed(shared, pod, sandbox).await;
+        return volumes;
+    }
+    tokio::join!(sandboxed(shared, pod, sandbox), prepared).1
 }
 
 /// Volumes, tried until they are there: a `ConfigMap` may come after the pod that wants it.

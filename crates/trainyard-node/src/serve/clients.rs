@@ -1,62 +1,38 @@
-//! Which of the clients that an authority vouches for are let in: a cluster's authority signs people and
-//! nodes too, who must go through the API server and its rules.
+//! Which of the clients that an authority vouches for are answered: a cluster's authority signs people
+//! and nodes too, who must go through the API server and its rules.
 
-use std::sync::Arc;
+use rustls::pki_types::CertificateDer;
 
-use rustls::client::danger::HandshakeSignatureValid;
-use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
-
-/// Asks the authority first, then looks at the name.
-#[derive(Debug)]
-pub(super) struct NamedClients {
-    pub(super) vouched: Arc<dyn ClientCertVerifier>,
-    /// Common names let in.
-    pub(super) names: Vec<String>,
+/// Whose questions are answered.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Clients {
+    /// Common names of their certificates; without any, everybody's the authority vouches for.
+    names: Vec<String>,
 }
 
-impl ClientCertVerifier for NamedClients {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.vouched.root_hint_subjects()
+impl Clients {
+    /// Those with one of these names; everybody where there is none.
+    pub(crate) fn named(names: &[String]) -> Self {
+        Self { names: names.to_vec() }
     }
 
-    fn verify_client_cert(
-        &self,
-        client: &CertificateDer<'_>,
-        chain: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        let verified = self.vouched.verify_client_cert(client, chain, now)?;
-        match common_name(client) {
-            Some(name) if self.names.iter().any(|known| known == name) => Ok(verified),
-            name => {
-                tracing::debug!(?name, "a client's name is not among those let in");
-                Err(CertificateError::ApplicationVerificationFailure.into())
-            }
+    /// Why this client gets no answer.
+    pub(super) fn refusal(&self, shown: Option<&[CertificateDer<'_>]>) -> Option<String> {
+        if self.names.is_empty() {
+            return None;
         }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        client: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.vouched.verify_tls12_signature(message, client, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        client: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.vouched.verify_tls13_signature(message, client, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.vouched.supported_verify_schemes()
+        let name = shown.and_then(<[_]>::first).and_then(common_name);
+        let known = name.is_some_and(|name| self.names.iter().any(|known| known == name));
+        (!known).then(|| {
+            let who = name.map_or_else(
+                || "whose certificate has no common name".to_owned(),
+                |name| format!("named {name:?}"),
+            );
+            format!(
+                "this node does not answer a client {who}; if it is the API server, start the node \
+                 with --client-name and that name\n"
+            )
+        })
     }
 }
 
@@ -143,6 +119,21 @@ mod tests {
             assert_eq!(common_name(&found), Some(name));
         }
         assert_eq!(common_name(&certificate(&[(DnType::OrganizationName, "x")])), None);
+    }
+
+    #[test]
+    fn strangers_are_told_their_name() {
+        let shown = [certificate(&[(DnType::CommonName, "jane")])];
+        let nameless = [certificate(&[(DnType::OrganizationName, "x")])];
+        assert_eq!(Clients::default().refusal(Some(&nameless)), None);
+        let clients = Clients::named(&["apiserver".to_owned(), "jane".to_owned()]);
+        assert_eq!(clients.refusal(Some(&shown)), None);
+        let clients = Clients::named(&["apiserver".to_owned()]);
+        let words = clients.refusal(Some(&shown)).unwrap();
+        assert!(words.contains("named \"jane\"") && words.contains("--client-name"), "{words}");
+        for shown in [Some(&nameless[..]), Some(&[]), None] {
+            assert!(clients.refusal(shown).unwrap().contains("no common name"));
+        }
     }
 
     proptest! {

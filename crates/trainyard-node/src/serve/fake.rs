@@ -156,10 +156,11 @@ impl FakeNode {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let identity = Identity::self_made("node-a", &[address.ip()]).unwrap();
-        let tls = server_config(identity, authority.pem.as_bytes(), &[CLIENT.to_owned()]).unwrap();
+        let tls = server_config(identity, authority.pem.as_bytes()).unwrap();
+        let clients = Clients::named(&[CLIENT.to_owned()]);
         let stop = CancellationToken::new();
         let pods = Arc::new(pods);
-        let server = tokio::spawn(serve(listener, tls, Arc::clone(&pods), stop.clone()));
+        let server = tokio::spawn(serve(listener, tls, clients, Arc::clone(&pods), stop.clone()));
         Self { authority, address, stop, server, pods }
     }
 

@@ -28,6 +28,7 @@ mod server_tests;
 
 use std::io;
 
+pub(crate) use clients::Clients;
 pub(crate) use pods::{ExecAsk, ExecSession, LogAsk, Pods, Refused, TerminalSize};
 pub(crate) use server::serve;
 pub(crate) use stats::{

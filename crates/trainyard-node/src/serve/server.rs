@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::StatusCode;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::ServeError;
+use super::clients::Clients;
 use super::pods::Pods;
 use super::routes::{Node, router};
 
@@ -41,12 +43,14 @@ const GRACE: Duration = Duration::from_secs(2);
 pub(crate) async fn serve<P: Pods>(
     listener: std::net::TcpListener,
     tls: Arc<ServerConfig>,
+    clients: Clients,
     pods: Arc<P>,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
     let acceptor = TlsAcceptor::from(tls);
+    let clients = Arc::new(clients);
     let tasks = TaskTracker::new();
     let router = router(Arc::new(Node::new(pods, stop.clone(), tasks.clone())));
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
@@ -62,9 +66,10 @@ pub(crate) async fn serve<P: Pods>(
         match accepted {
             Ok((stream, _)) => {
                 let (acceptor, router, stop) = (acceptor.clone(), router.clone(), stop.clone());
+                let clients = Arc::clone(&clients);
                 tasks.spawn(async move {
                     let _slot = slot;
-                    connection(stream, acceptor, router, stop).await;
+                    connection(stream, acceptor, &clients, router, stop).await;
                 });
             }
             Err(error) => {
@@ -82,6 +87,7 @@ pub(crate) async fn serve<P: Pods>(
 async fn connection(
     stream: TcpStream,
     acceptor: TlsAcceptor,
+    clients: &Clients,
     router: Router,
     stop: CancellationToken,
 ) {
@@ -100,6 +106,11 @@ async fn connection(
             return;
         }
         Err(_) => return,
+    };
+    let router = match clients.refusal(stream.get_ref().1.peer_certificates()) {
+        None => router,
+        // In words, so that whoever has the wrong name learns of it through the API server.
+        Some(words) => Router::new().fallback(async move || (StatusCode::FORBIDDEN, words)),
     };
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

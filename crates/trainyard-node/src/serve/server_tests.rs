@@ -9,27 +9,38 @@ use super::fake::{Authority, ClientCertificate, FakeNode, FakePods, connect};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Whether a client with this certificate gets any answer.
-async fn answered(node: &FakeNode, client: Option<ClientCertificate>) -> bool {
-    let Ok(mut stream) = connect(node.address, client).await else { return false };
+/// What a client with this certificate is told; none when it is not even heard.
+async fn answered(node: &FakeNode, client: Option<ClientCertificate>) -> Option<String> {
+    let mut stream = connect(node.address, client).await.ok()?;
     // With TLS 1.3 the client hears of the refusal only when it reads.
-    if stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: node\r\n\r\n").await.is_err() {
-        return false;
-    }
-    let mut answer = [0; 64];
-    matches!(timeout(SOON, stream.read(&mut answer)).await.unwrap(), Ok(count) if count > 0)
+    let ask = b"GET /pods HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n";
+    stream.write_all(ask).await.ok()?;
+    let mut answer = Vec::new();
+    // A node that closes without a farewell has still said what it said.
+    let _closed = timeout(SOON, stream.read_to_end(&mut answer)).await.unwrap();
+    (!answer.is_empty()).then(|| String::from_utf8_lossy(&answer).into_owned())
 }
 
 #[tokio::test]
 async fn only_clients_of_the_authority_are_let_in() {
     let node = FakeNode::new(FakePods::default());
-    assert!(answered(&node, Some(node.authority.client())).await);
-    assert!(!answered(&node, None).await, "no certificate");
-    assert!(!answered(&node, Some(Authority::new().client())).await, "another authority");
-    let stranger = node.authority.client_named("system:node:node-b");
-    assert!(!answered(&node, Some(stranger)).await, "another name");
+    let own = answered(&node, Some(node.authority.client())).await.unwrap();
+    assert!(own.starts_with("HTTP/1.1 200"), "{own}");
+    assert_eq!(answered(&node, None).await, None, "no certificate");
+    let other = Authority::new().client();
+    assert_eq!(answered(&node, Some(other)).await, None, "another authority");
     // Nobody spoilt it for the others.
-    assert!(answered(&node, Some(node.authority.client())).await);
+    assert!(answered(&node, Some(node.authority.client())).await.is_some());
+}
+
+#[tokio::test]
+async fn others_of_the_same_authority_learn_nothing_but_why() {
+    let node = FakeNode::new(FakePods::default());
+    let stranger = node.authority.client_named("system:node:node-b");
+    let told = answered(&node, Some(stranger)).await.unwrap();
+    assert!(told.starts_with("HTTP/1.1 403"), "{told}");
+    assert!(told.contains("\"system:node:node-b\"") && told.contains("--client-name"), "{told}");
+    assert!(!told.contains("PodList"), "{told}");
 }
 
 #[tokio::test]

@@ -10,10 +10,8 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::server::danger::ClientCertVerifier;
 
 use super::ServeError;
-use super::clients::NamedClients;
 
 /// The node's certificate and key.
 pub(crate) struct Identity {
@@ -44,12 +42,10 @@ impl Identity {
 }
 
 /// TLS for the node's API: clients must show a certificate that leads to one of `client_authorities`
-/// (PEM) and, unless `client_names` is empty, has one of these common names; nobody else gets through
-/// the handshake.
+/// (PEM); nobody else gets through the handshake.
 pub(crate) fn server_config(
     identity: Identity,
     client_authorities: &[u8],
-    client_names: &[String],
 ) -> Result<Arc<ServerConfig>, ServeError> {
     let what = "the client authority";
     let mut roots = RootCertStore::empty();
@@ -63,11 +59,6 @@ pub(crate) fn server_config(
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .build()
             .map_err(|error| ServeError::Certificate { what, problem: error.to_string() })?;
-    let clients: Arc<dyn ClientCertVerifier> = if client_names.is_empty() {
-        clients
-    } else {
-        Arc::new(NamedClients { vouched: clients, names: client_names.to_vec() })
-    };
     let unusable = |error: rustls::Error| ServeError::Certificate {
         what: "the certificate",
         problem: error.to_string(),
@@ -104,11 +95,11 @@ mod tests {
     #[test]
     fn what_is_no_certificate_is_named() {
         let identity = Identity::self_made("node-a", &["127.0.0.1".parse().unwrap()]).unwrap();
-        let error = server_config(identity, b"nothing", &[]).unwrap_err();
+        let error = server_config(identity, b"nothing").unwrap_err();
         assert_eq!(error.kind(), "certificate");
         assert!(error.to_string().starts_with("the client authority"), "{error}");
         let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         let identity = Identity::self_made("node-a", &[]).unwrap();
-        assert!(server_config(identity, broken, &[]).is_err());
+        assert!(server_config(identity, broken).is_err());
     }
 }

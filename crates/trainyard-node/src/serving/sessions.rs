@@ -1,15 +1,13 @@
 //! A program that somebody runs in a container: its pipes or its terminal, and its end.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::ffi::OsStringExt as _;
 
 use futures::FutureExt as _;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use tokio::net::unix::pipe;
+use trainyard_holder::protocol::Refusal;
 
 use super::Shared;
 use crate::logs::Descriptor;
@@ -19,10 +17,18 @@ use crate::serve::{ExecAsk, ExecSession, Refused, TerminalSize};
 /// Starts it.
 pub(super) async fn open(shared: &Shared, run: &Run, ask: ExecAsk) -> Result<ExecSession, Refused> {
     let broken = |error: io::Error| Refused::Internal(error.to_string());
-    let (inside, mut session) =
-        if ask.tty { terminal(&ask) } else { pipes(&ask) }.map_err(broken)?;
-    let started = exec::start(&shared.yard, run, ask.command, inside, ask.tty).await;
-    let leash = started.map_err(|refusal| Refused::BadRequest(exec::words(&refusal)))?;
+    let refused = |refusal: Refusal| Refused::BadRequest(exec::words(&refusal));
+    let yard = &shared.yard;
+    if ask.tty {
+        let command = ask.command.clone();
+        let started = exec::start_on_terminal(yard, run, command).await;
+        let (leash, ours) = started.map_err(refused)?;
+        let mut session = terminal(&ask, ours).map_err(broken)?;
+        session.exit = leash.exit_code().boxed();
+        return Ok(session);
+    }
+    let (inside, mut session) = pipes(&ask).map_err(broken)?;
+    let leash = exec::start(yard, run, ask.command, inside).await.map_err(refused)?;
     session.exit = leash.exit_code().boxed();
     Ok(session)
 }
@@ -56,15 +62,8 @@ fn pipes(ask: &ExecAsk) -> io::Result<([OwnedFd; 3], ExecSession)> {
     Ok(([stdin, stdout, stderr], session))
 }
 
-fn terminal(ask: &ExecAsk) -> io::Result<([OwnedFd; 3], ExecSession)> {
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-    grantpt(&ours)?;
-    unlockpt(&ours)?;
-    let name = ptsname(&ours, Vec::new())?;
-    let path = OsString::from_vec(name.into_bytes());
-    let mut options = File::options();
-    let inside: OwnedFd = options.read(true).write(true).open(path)?.into();
-    let copies = (inside.try_clone()?, inside.try_clone()?);
+/// Whoever sits at this side of a program's terminal.
+fn terminal(ask: &ExecAsk, ours: OwnedFd) -> io::Result<ExecSession> {
     let mut session = empty();
     if ask.stdin {
         session.stdin = Some(Box::new(Descriptor::new(ours.try_clone()?)?));
@@ -77,5 +76,5 @@ fn terminal(ask: &ExecAsk) -> io::Result<([OwnedFd; 3], ExecSession)> {
         // A terminal that is closed has no size.
         let _ = tcsetwinsize(ours.as_fd(), size);
     }));
-    Ok(([inside, copies.0, copies.1], session))
+    Ok(session)
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 
 use crate::objects::Objects;
+use crate::volumes::reclaim::{self, Note};
 use crate::volumes::{VolumeError, host_path, kinds, write};
 
 const PROTECTED: &str = "kubernetes.io/pvc-protection";
@@ -36,6 +37,20 @@ pub(crate) struct Wanted<'a> {
     pub(crate) only_for: Option<&'a Pod>,
     /// The folder that takes the data where the volume itself names none.
     pub(crate) folder: &'a Path,
+    /// The cluster whose claim it is, where that is known.
+    pub(crate) cluster: Option<&'a str>,
+}
+
+/// Where a volume's data is.
+enum Lying {
+    /// The volume says where.
+    There(Backing),
+    /// Nowhere on this machine: a folder stands in.
+    Elsewhere {
+        /// The volume's kind.
+        kind: String,
+        read_only: bool,
+    },
 }
 
 /// Finds a claim's data, making its folder when it is the first time.
@@ -74,7 +89,28 @@ async fn found<O: Objects>(wanted: Wanted<'_>, objects: &O) -> Result<Backing, S
                 "failed to fetch PV {name} from API server: persistentvolumes {name:?} not found"
             )
         })?;
-    lying(wanted, &claim, &volume, name)
+    let (kind, read_only) = match lying(&claim, &volume, name)? {
+        Lying::There(backing) => return Ok(backing),
+        Lying::Elsewhere { kind, read_only } => (kind, read_only),
+    };
+    if wanted.only_for.is_none() {
+        let note = wanted.cluster.map(|cluster| Note {
+            cluster: cluster.to_owned(),
+            claim: claim.metadata.uid.clone().unwrap_or_default(),
+            volume: name.to_owned(),
+            policy: reclaim::policy_of(&volume).to_owned(),
+        });
+        let whose = (wanted.namespace, wanted.claim);
+        // It seldom asks anybody: pods need not carry what that takes.
+        Box::pin(reclaim::settle(wanted.folder, whose, note, objects)).await?;
+    }
+    let path = kept(wanted.folder)?;
+    let notice = format!(
+        "claim {:?} is bound to a volume of kind {kind}, which this node cannot mount: the local folder {} stands in for it",
+        wanted.claim,
+        path.display()
+    );
+    Ok(Backing { path, read_only, owned: true, notice: Some(notice) })
 }
 
 /// The volume a claim is bound to, with the kubelet's words where it is not.
@@ -109,11 +145,10 @@ fn owned_by(claim: &PersistentVolumeClaim, pod: &Pod) -> Result<(), String> {
 }
 
 fn lying(
-    wanted: Wanted<'_>,
     claim: &PersistentVolumeClaim,
     volume: &PersistentVolume,
     name: &str,
-) -> Result<Backing, String> {
+) -> Result<Lying, String> {
     let spec = volume.spec.clone().unwrap_or_default();
     let Some(reference) = &spec.claim_ref else {
         return Err(format!(
@@ -134,21 +169,16 @@ fn lying(
     }
     if let Some(source) = &spec.host_path {
         let path = host_path::checked(&source.path, source.type_.as_deref().unwrap_or_default())?;
-        return Ok(Backing { path, read_only: false, owned: false, notice: None });
+        let backing = Backing { path, read_only: false, owned: false, notice: None };
+        return Ok(Lying::There(backing));
     }
     if let Some(source) = &spec.local {
         let path = fs::canonicalize(&source.path)
             .map_err(|e| format!("path {:?} of PV {name} cannot be used: {e}", source.path))?;
-        return Ok(Backing { path, read_only: false, owned: true, notice: None });
+        return Ok(Lying::There(Backing { path, read_only: false, owned: true, notice: None }));
     }
     let (kind, read_only) = kinds::of_persistent(&spec);
-    let path = kept(wanted.folder)?;
-    let notice = format!(
-        "claim {:?} is bound to a volume of kind {kind}, which this node cannot mount: the local folder {} stands in for it",
-        wanted.claim,
-        path.display()
-    );
-    Ok(Backing { path, read_only, owned: true, notice: Some(notice) })
+    Ok(Lying::Elsewhere { kind, read_only })
 }
 
 /// The folder that stands in, made when it is not there. What an earlier pod did to its permissions

@@ -31,7 +31,7 @@ fn objects(claim: Value, volume: Value) -> MemoryObjects {
 }
 
 async fn asked(objects: &MemoryObjects, folder: &Path) -> Result<Backing, String> {
-    let wanted = Wanted { namespace: "ns", claim: "data", only_for: None, folder };
+    let wanted = Wanted { namespace: "ns", claim: "data", only_for: None, folder, cluster: None };
     backing(wanted, objects).await.map_err(|e| e.to_string())
 }
 
@@ -113,7 +113,9 @@ async fn a_pods_own_claim_must_be_its_own() {
     let folder = place.path().join("v");
     let pod: Pod =
         from_value(json!({"metadata": {"name": "p", "namespace": "ns", "uid": "p-1"}})).unwrap();
-    let wanted = Wanted { namespace: "ns", claim: "data", only_for: Some(&pod), folder: &folder };
+    let only_for = Some(&pod);
+    let wanted =
+        Wanted { namespace: "ns", claim: "data", only_for, folder: &folder, cluster: Some("k") };
     let nfs = || volume("nfs", &json!({"server": "s", "path": "/x"}));
     let error = backing(wanted, &objects(claim(), nfs())).await.unwrap_err().to_string();
     assert!(error.ends_with("PVC ns/data was not created for pod ns/p (pod is not owner)"));

@@ -13,6 +13,7 @@ mod ownership;
 mod payload;
 mod prepare;
 mod projected;
+mod reclaim;
 mod sub_path;
 mod tokens;
 mod write;
@@ -32,6 +33,7 @@ use crate::volumes::tokens::TokenFile;
 
 pub(crate) use error::VolumeError;
 pub(crate) use prepare::prepare;
+pub(crate) use reclaim::sweep;
 pub(crate) use tokens::Renewal;
 
 /// Where volumes are kept.
@@ -41,6 +43,8 @@ pub(crate) struct Folders {
     pub(crate) ephemeral: PathBuf,
     /// That of all claims, which stays.
     pub(crate) claims: PathBuf,
+    /// The cluster whose claims they are, where that is known.
+    pub(crate) cluster: Option<String>,
 }
 
 /// A pod's volumes, made.

@@ -218,8 +218,9 @@ impl<'a, O: Objects> Preparation<'a, O> {
             Some(_) => self.folder(name)?,
             None => self.folders.claims.join(segment(name, namespace)?).join(segment(name, claim)?),
         };
-        let wanted = Wanted { namespace, claim, only_for, folder: &folder };
-        let backing = claims::backing(wanted, self.objects).await?;
+        let cluster = self.folders.cluster.as_deref();
+        let wanted = Wanted { namespace, claim, only_for, folder: &folder, cluster };
+        let backing = Box::pin(claims::backing(wanted, self.objects)).await?;
         let read_only = read_only || backing.read_only;
         if backing.owned {
             self.give(name, &backing.path, read_only).await?;

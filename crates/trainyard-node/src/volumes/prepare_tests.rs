@@ -65,8 +65,11 @@ impl World {
             node_name: "yard".to_owned(),
             allocatable: BTreeMap::from([("memory".to_owned(), parse("8Gi").unwrap())]),
         };
-        let folders =
-            Folders { ephemeral: self.root.join("pod"), claims: self.root.join("claims") };
+        let folders = Folders {
+            ephemeral: self.root.join("pod"),
+            claims: self.root.join("claims"),
+            cluster: None,
+        };
         prepare(pod, &facts, &self.objects, &folders).await
     }
 

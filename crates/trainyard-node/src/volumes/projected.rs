@@ -2,6 +2,7 @@
 //!
 //! Says which files there are and which of them are tokens; must not write to a disk.
 
+use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{
     Pod, ProjectedVolumeSource, ServiceAccountTokenProjection, VolumeProjection,
 };
@@ -50,14 +51,23 @@ pub(crate) async fn collect<O: Objects>(
     objects: &O,
 ) -> Result<Projection, String> {
     let mode = source.default_mode.unwrap_or(DEFAULT_MODE);
-    let mut projection = Projection::default();
-    for part in source.sources.iter().flatten() {
+    // Each asks the API server by itself; the answers need not wait for each other.
+    let parts = source.sources.iter().flatten().map(async |part| {
         if let Some(wanted) = &part.service_account_token {
-            token(&mut projection, wanted, pod, mode, readers, objects).await?;
+            token(wanted, pod, mode, readers, objects).await
         } else {
-            let files = files(part, pod, facts, mode, objects).await?;
-            projection.payload.extend(files);
+            let payload = files(part, pod, facts, mode, objects).await?;
+            Ok(Projection { payload, tokens: Vec::new() })
         }
+    });
+    let mut projection = Projection::default();
+    for part in try_join_all(parts).await? {
+        let replaced = |token: &TokenFile| {
+            token.path.to_str().is_some_and(|path| part.payload.contains_key(path))
+        };
+        projection.tokens.retain(|token| !replaced(token));
+        projection.tokens.extend(part.tokens);
+        projection.payload.extend(part.payload);
     }
     Ok(projection)
 }
@@ -102,13 +112,12 @@ async fn files<O: Objects>(
 }
 
 async fn token<O: Objects>(
-    projection: &mut Projection,
     wanted: &ServiceAccountTokenProjection,
     pod: &Pod,
     mode: i32,
     readers: Readers,
     objects: &O,
-) -> Result<(), String> {
+) -> Result<Projection, String> {
     let text = |part: &Option<String>| part.clone().unwrap_or_default();
     let account = pod.spec.as_ref().and_then(|s| s.service_account_name.clone());
     let account = account.filter(|a| !a.is_empty()).unwrap_or_else(|| "default".to_owned());
@@ -125,13 +134,12 @@ async fn token<O: Objects>(
     // Where its readers are known, nobody else may read it; the group gets its right with the volume.
     let mode = if readers.user.is_some() || readers.group.is_some() { 0o600 } else { mode };
     let data = given.bearer.clone().into_bytes();
-    let mut file = Payload::new();
-    payload::add(&mut file, &wanted.path, data, mode, readers.user).map_err(|e| e.to_string())?;
-    let path = file.keys().next().cloned().unwrap_or_default();
-    projection.tokens.retain(|t| t.path.as_os_str() != path.as_str());
-    projection.tokens.push(TokenFile::new(path.into(), account, ask, &given));
-    projection.payload.extend(file);
-    Ok(())
+    let mut payload = Payload::new();
+    payload::add(&mut payload, &wanted.path, data, mode, readers.user)
+        .map_err(|e| e.to_string())?;
+    let path = payload.keys().next().cloned().unwrap_or_default();
+    let tokens = vec![TokenFile::new(path.into(), account, ask, &given)];
+    Ok(Projection { payload, tokens })
 }
 
 #[cfg(test)]

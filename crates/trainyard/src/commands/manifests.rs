@@ -1,8 +1,10 @@
-//! `trainyard manifests`: prints everything that installs the operator on a cluster.
+//! `trainyard manifests`: prints everything that installs the operator on a cluster, or what lets a
+//! node join one.
 //!
 //! Owns which objects there are and in which order; the parts say what is in them.
 
 mod deployment;
+mod node;
 mod rights;
 
 use clap::{ArgAction, Args};
@@ -19,11 +21,14 @@ const NAME: &str = "trainyard-operator";
 /// Deployment and Service, and roles for the people who use TFJobs.
 ///
 /// `trainyard manifests | kubectl apply -f -` installs or updates; applying twice changes nothing.
+///
+/// With --node: the account that `trainyard node` uses, with its rights, and nothing else; its
+/// namespace must be there.
 #[derive(Debug, Args)]
 pub(crate) struct Manifests {
-    /// Namespace of the operator
-    #[arg(long, short, default_value = "kubeflow", value_parser = namespace)]
-    namespace: String,
+    /// Namespace of the operator, `kubeflow` if not given; with --node of the account, `kube-system`
+    #[arg(long, short, value_parser = namespace)]
+    namespace: Option<String>,
     /// Image of the operator
     #[arg(long, default_value = concat!("trainyard:", env!("CARGO_PKG_VERSION")), value_parser = image)]
     image: String,
@@ -31,6 +36,9 @@ pub(crate) struct Manifests {
     #[arg(long, default_value_t = true, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", action = ArgAction::Set, value_name = "BOOL")]
     crds: bool,
+    /// Print what nodes need to join the cluster, instead of the operator
+    #[arg(long, conflicts_with_all = ["image", "crds"])]
+    node: bool,
 }
 
 impl Manifests {
@@ -40,7 +48,12 @@ impl Manifests {
 
     /// The objects in an order in which each finds what it needs.
     fn objects(&self) -> Vec<Value> {
-        let namespace = &self.namespace;
+        if self.node {
+            // A namespace of its own is not among them: whoever removes them again would take all that
+            // is in it along.
+            return node::objects(self.namespace.as_deref().unwrap_or("kube-system")).into();
+        }
+        let namespace = self.namespace.as_deref().unwrap_or("kubeflow");
         let mut objects = vec![json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
         })];
@@ -61,9 +74,14 @@ impl Manifests {
 
 /// Labels of every object of the operator.
 fn labels() -> Value {
+    labels_of("operator")
+}
+
+/// Labels of every object of a part of Trainyard.
+fn labels_of(component: &str) -> Value {
     json!({
         "app.kubernetes.io/name": "trainyard",
-        "app.kubernetes.io/component": "operator",
+        "app.kubernetes.io/component": component,
         "app.kubernetes.io/version": env!("CARGO_PKG_VERSION"),
     })
 }

@@ -4,8 +4,6 @@
 
 mod flags;
 
-use std::ffi::OsString;
-
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -34,7 +32,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
 async fn serve(flags: &Flags) -> Result<(), Failure> {
     let mut signals = signals::Signals::catch()?;
     let config = client::config(flags.kubeconfig.as_deref(), flags.master.as_deref()).await?;
-    let options = flags.options(&config, holder()?)?;
+    let options = flags.options(&config)?;
     let client = client::connect(config)?;
     let stop = CancellationToken::new();
     let mut work = std::pin::pin!(trainyard_node::run(client, options, stop.clone()));
@@ -53,11 +51,4 @@ async fn serve(flags: &Flags) -> Result<(), Failure> {
     ended.map_err(|error| Failure::other("the node ended", &error))?;
     info!("node has stopped");
     Ok(())
-}
-
-/// This very program, told to be the holder.
-fn holder() -> Result<Vec<OsString>, Failure> {
-    let own = std::env::current_exe()
-        .map_err(|error| Failure::other("finding the program's own file", &error))?;
-    Ok(vec![own.into_os_string(), HOLDER.into()])
 }

@@ -9,6 +9,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::Case;
 use super::look::{mark, processes, until};
+use crate::check::contains;
 use crate::kubectl::Outcome;
 use crate::node::{Agent, Pods, Stage};
 
@@ -18,6 +19,7 @@ pub(super) fn all() -> Vec<Case> {
         Case { name: "exec/same_surroundings", play: |s, a| Box::pin(surroundings(s, a)) },
         Case { name: "exec/input", play: |s, a| Box::pin(input(s, a)) },
         Case { name: "exec/terminal", play: |s, a| Box::pin(terminal(s, a)) },
+        Case { name: "exec/containers_terminal", play: |s, a| Box::pin(own_terminal(s, a)) },
         Case { name: "exec/refused", play: |s, a| Box::pin(refused(s, a)) },
         Case { name: "exec/ends_with_its_caller", play: |s, a| Box::pin(caller_goes(s, a)) },
         Case { name: "exec/ends_with_its_pod", play: |s, a| Box::pin(pod_goes(s, a)) },
@@ -102,7 +104,7 @@ async fn terminal(stage: &Stage, _: &Agent) -> Result<()> {
     if let Some(mut stdin) = child.stdin.take() {
         // Someone who types: the shell must be there to read it.
         tokio::time::sleep(Duration::from_secs(2)).await;
-        let typed = b"test -t 0 && test -t 1 && echo tty-$((5 * 5)); echo size $(stty size); echo $TERM-$((6 * 7)); exit 5\n";
+        let typed = b"test -t 0 && test -t 1 && echo tty-$((5 * 5)); echo name $(tty) $(ls /dev/pts); echo by-name >$(tty); echo size $(stty size); echo $TERM-$((6 * 7)); exit 5\n";
         stdin.write_all(typed).await?;
         stdin.flush().await?;
         let output = tokio::time::timeout(Duration::from_secs(30), child.wait_with_output());
@@ -110,9 +112,22 @@ async fn terminal(stage: &Stage, _: &Agent) -> Result<()> {
         drop(stdin);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         ensure!(text.contains("xterm-42") && text.contains("tty-25"), "{text}");
+        // The container's own, whatever the machine has.
+        ensure!(text.contains("name /dev/pts/0 0 ptmx") && text.contains("\nby-name"), "{text}");
         ensure!(text.contains("size 33 77"), "{text}");
         ensure!(output.status.code() == Some(5), "{:?} {text}", output.status);
     }
+    Ok(())
+}
+
+/// A container that asks for a terminal has one; what it prints there is its log.
+async fn own_terminal(stage: &Stage, _: &Agent) -> Result<()> {
+    let pods = Pods::open(stage, "ownterminal").await?;
+    let script = "tty; test -t 0 && test -t 2 && echo terminal; echo word >/dev/tty";
+    pods.shell("box", script, json!({"containers": [{"tty": true, "stdin": true}]})).await?;
+    pods.until_phase("box", "Succeeded").await?;
+    let log = pods.logs(&["box"]).await?.replace('\r', "");
+    ensure!(log == "/dev/pts/0\nterminal\nword\n", "{log:?}");
     Ok(())
 }
 
@@ -126,11 +141,17 @@ async fn refused(stage: &Stage, _: &Agent) -> Result<()> {
     pods.until_phase("over", "Succeeded").await?;
     let outcome = exec(&pods, &["over", "--", "true"], "").await?;
     ensure!(!outcome.success() && outcome.stderr.contains("completed pod"), "{outcome:?}");
-    // Other ways in are refused in plain words.
+    // Other ways in are refused in plain words, which say what does the same.
     let words = ["attach", "-n", &pods.namespace, "box"];
     let error = stage.kubectl.run(&words).await?.stderr_of_failure()?;
-    ensure!(error.contains("attach"), "{error}");
-    Ok(())
+    contains(
+        "attach",
+        &error,
+        &["attach is not available on a trainyard node", "kubectl logs -f"],
+    )?;
+    let words = ["port-forward", "-n", &pods.namespace, "box", ":80"];
+    let error = stage.kubectl.run(&words).await?.stderr_of_failure()?;
+    contains("port-forward", &error, &["port-forward is not available on a trainyard node", "exec"])
 }
 
 /// Nobody waits for it any more.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Alone;
 use super::look::{condition, container, ended, ended_before, runs, until, verdict};
-use super::machine::{Host, Traces, descendants, files_below};
+use super::machine::{Host, Process, Traces, descendants, files_below};
 use super::objects::phase;
 use crate::check::{contains, equal};
 use crate::node::{Agent, AgentOptions, Pods, Stage, exit_code};
@@ -115,6 +115,13 @@ async fn lost(pods: &Pods<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The two processes of an agent's holder, which is its oldest child.
+fn holders(agent: u32) -> Vec<Process> {
+    let outer = descendants(agent).into_iter().next();
+    let inner = outer.iter().flat_map(|outer| descendants(outer.pid)).next();
+    outer.into_iter().chain(inner).collect()
+}
+
 /// A killed holder, whichever of its processes it was, takes the pods with it; the agent says so and
 /// ends, and the next one reports them lost.
 pub(super) async fn holder(stage: &Stage, options: AgentOptions) -> Result<()> {
@@ -126,7 +133,7 @@ pub(super) async fn holder(stage: &Stage, options: AgentOptions) -> Result<()> {
         let agent = Agent::start(stage, options.clone()).await?;
         running(&pods, &options).await?;
         traces.look(agent.pid);
-        let chain = descendants(agent.pid);
+        let chain = holders(agent.pid);
         let victim = chain.get(depth).context("the agent has no holder")?;
         let victim = i32::try_from(victim.pid).ok().and_then(rustix::process::Pid::from_raw);
         let victim = victim.context("no process")?;
@@ -186,7 +193,10 @@ pub(super) async fn stopped(stage: &Stage, options: AgentOptions) -> Result<()> 
         let node = api.get(&node).await?;
         let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
         let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
-        ensure!(ready.is_some_and(|ready| ready.status != "True"), "{conditions:?}");
+        let ready = ready.context("no word on whether it is ready")?;
+        let said = (ready.status.as_str(), ready.reason.as_deref(), ready.message.as_deref());
+        let stopped = ("False", Some("AgentStopped"), Some("the node agent has stopped"));
+        equal("readiness", said, stopped)?;
     }
     // What has failed stays so under the next agent, whatever the restart policy.
     let before = pods.get("polite").await?.status;

@@ -72,10 +72,12 @@ fn process(pid: u32) -> Option<Process> {
     Some(Process { pid, parent: fields.get(1)?.parse().ok()?, started })
 }
 
-/// Those that descend from this one, nearest first.
+/// Those that descend from this one, nearest first, and of brothers the oldest.
 pub(super) fn descendants(of: u32) -> Vec<Process> {
     let mut children: BTreeMap<u32, Vec<Process>> = BTreeMap::new();
-    for process in processes() {
+    let mut all = processes();
+    all.sort_by_key(|process| process.started.parse::<u64>().unwrap_or_default());
+    for process in all {
         children.entry(process.parent).or_default().push(process);
     }
     let mut found: Vec<Process> = Vec::new();
@@ -197,7 +199,7 @@ fn is_namespace(link: &str) -> bool {
 }
 
 /// Folders of the control groups of an agent that a process is in, one for each hierarchy.
-fn groups(pid: u32) -> Vec<PathBuf> {
+pub(super) fn groups(pid: u32) -> Vec<PathBuf> {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let mut found = Vec::new();
     for line in text.lines() {

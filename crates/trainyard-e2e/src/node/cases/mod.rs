@@ -4,6 +4,7 @@ mod devices;
 mod env;
 mod exec;
 mod fallback;
+mod freed;
 mod full;
 mod killed;
 mod leaks;
@@ -15,12 +16,16 @@ mod machine;
 mod network;
 mod node;
 mod objects;
+mod outbound;
+mod outside;
 mod probes;
 mod refused;
 mod restart;
 mod rootless;
 mod security;
+mod shortage;
 mod tensorflow;
+mod unsupported;
 mod user;
 mod volumes;
 
@@ -57,9 +62,11 @@ pub(super) fn shared() -> Vec<Case> {
         logs::all(),
         exec::all(),
         refused::all(),
+        unsupported::all(),
         node::all(),
         env::all(),
         volumes::all(),
+        freed::all(),
         network::all(),
         security::all(),
     ]
@@ -70,7 +77,11 @@ pub(super) fn shared() -> Vec<Case> {
 pub(super) fn alone() -> Vec<Alone> {
     [
         volumes::alone(),
+        node::alone(),
+        freed::alone(),
+        shortage::alone(),
         network::alone(),
+        outbound::alone(),
         levels::all(),
         user::alone(),
         full::alone(),

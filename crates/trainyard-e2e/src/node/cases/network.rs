@@ -277,8 +277,11 @@ async fn short_names_by_proxy(stage: &Stage, _: &Agent) -> Result<()> {
         ip,
     ];
     let list = forms.join(" ");
+    // Pods are not told of the proxy where there is a better way out; on a bridge it is there.
     let script = format!(
-        "for N in {list}; do for I in $(seq 200); do curl -sf --max-time 5 http://$N:2222/ && break; sleep 0.1; done; \
+        "grep -q 10.77.0.1 /etc/resolv.conf && export http_proxy=http://10.77.0.1:3128 \
+           no_proxy=.svc,10.77.0.0/16; \
+         for N in {list}; do for I in $(seq 200); do curl -sf --max-time 5 http://$N:2222/ && break; sleep 0.1; done; \
          python3 -c 'import urllib.request as u; print(u.urlopen(\"http://'$N':2222/\", timeout=5).read().decode().strip())'; done"
     );
     let text = says(&pods, "asks", &script, json!({})).await?;
@@ -317,7 +320,7 @@ async fn host_network(stage: &Stage, agent: &Agent) -> Result<()> {
 }
 
 /// Addresses of this machine that are not loopback.
-fn own_addresses() -> Result<Vec<String>> {
+pub(super) fn own_addresses() -> Result<Vec<String>> {
     let output = Command::new("hostname").arg("-I").output().context("running hostname")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(text.split_whitespace().filter(|a| a.contains('.')).map(str::to_owned).collect())
@@ -386,18 +389,14 @@ async fn proxy(stage: &Stage, _: &Agent) -> Result<()> {
         vec!["127.0.0.1".to_owned(), "0.0.0.0".to_owned(), "169.254.169.254".to_owned()];
     targets.extend(own_addresses()?);
     let script = format!(
-        "echo $HTTP_PROXY; for T in {}; do \
-           curl -s --noproxy '' -x $HTTP_PROXY --max-time 10 -w '%{{http_code}}\\n' http://$T:{port}/; \
-           curl -s --noproxy '' -x $HTTP_PROXY --max-time 10 -o /dev/null -w '%{{http_connect}}\\n' https://$T:{port}/; \
+        "P=http://10.77.0.1:3128; for T in {}; do \
+           curl -s --noproxy '' -x $P --max-time 10 -w '%{{http_code}}\\n' http://$T:{port}/; \
+           curl -s --noproxy '' -x $P --max-time 10 -o /dev/null -w '%{{http_connect}}\\n' https://$T:{port}/; \
          done; true",
         targets.join(" ")
     );
     let text = says(&pods, "tries", &script, json!({})).await?;
-    contains(
-        "the proxy",
-        &text,
-        &["http://10.77.0.1:3128\n", "address of the node's own machine", "link-local"],
-    )?;
+    contains("the proxy", &text, &["address of the node's own machine", "link-local"])?;
     let refusals = text.matches("403").count();
     equal("refusals", refusals, 2 * targets.len())?;
     listener.set_nonblocking(true)?;

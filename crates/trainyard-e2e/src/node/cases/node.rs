@@ -1,7 +1,7 @@
 //! The Node object and what is read through it.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -9,10 +9,12 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use serde_json::{Value, json};
 
-use super::Case;
 use super::look::until;
+use super::{Alone, Case};
+use crate::check::contains;
+use crate::control_plane::KUBELET_CLIENT_NAME;
 use crate::kubectl::{Kubectl, Outcome};
-use crate::node::{Agent, Pods, Stage};
+use crate::node::{Agent, AgentOptions, Pods, Stage};
 
 pub(super) fn all() -> Vec<Case> {
     vec![
@@ -21,6 +23,15 @@ pub(super) fn all() -> Vec<Case> {
         Case { name: "node/described", play: |s, a| Box::pin(described(s, a)) },
         Case { name: "node/stats", play: |s, a| Box::pin(stats(s, a)) },
         Case { name: "node/strangers_stay_out", play: |s, a| Box::pin(strangers(s, a)) },
+        Case { name: "node/no_proxy", play: |s, a| Box::pin(no_proxy(s, a)) },
+    ]
+}
+
+pub(super) fn alone() -> Vec<Alone> {
+    let longest = Duration::from_mins(2);
+    vec![
+        Alone { name: "node/client_names", longest, play: |s| Box::pin(client_names(s)) },
+        Alone { name: "node/interrupted", longest, play: |s| Box::pin(interrupted(s)) },
     ]
 }
 
@@ -50,11 +61,28 @@ async fn node(stage: &Stage, agent: &Agent) -> Result<()> {
             }
         }
         let addresses = status.addresses.unwrap_or_default();
-        ensure!(addresses.iter().any(|address| address.type_ == "InternalIP"), "{addresses:?}");
+        // First where the API server asks, then where pods have it.
+        let internal = addresses.iter().filter(|address| address.type_ == "InternalIP");
+        let internal: Vec<&str> = internal.map(|address| address.address.as_str()).collect();
+        let host_ip = host_ip(stage, name).await?;
+        ensure!(internal == ["127.0.0.1", &host_ip], "{addresses:?}, of pods: {host_ip}");
         let port = status.daemon_endpoints.and_then(|ends| ends.kubelet_endpoint);
         ensure!(port.is_some_and(|port| port.port > 0));
     }
     Ok(())
+}
+
+/// What pods of a node are told of it.
+async fn host_ip(stage: &Stage, node: &str) -> Result<String> {
+    let pods = Pods::open(stage, "hostip").await?;
+    let source = json!({"fieldRef": {"fieldPath": "status.hostIP"}});
+    let env = json!([{"name": "HOST", "valueFrom": source}]);
+    let more = json!({"nodeName": node, "containers": [{"env": env}]});
+    pods.shell("asks", "echo $HOST", more).await?;
+    let pod = pods.until_phase("asks", "Succeeded").await?;
+    let host = pod.status.and_then(|status| status.host_ip).context("no hostIP")?;
+    ensure!(pods.logs(&["asks"]).await? == format!("{host}\n"));
+    Ok(host)
 }
 
 async fn lease(stage: &Stage, agent: &Agent) -> Result<()> {
@@ -138,6 +166,64 @@ async fn strangers(stage: &Stage, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
+/// An API server passes on requests to addresses that others could reach, not to this machine's own.
+async fn no_proxy(stage: &Stage, agent: &Agent) -> Result<()> {
+    for path in ["healthz", "stats/summary"] {
+        let path = format!("/api/v1/nodes/{}/proxy/{path}", agent.nodes[0]);
+        let words = ["get", "--raw", &path];
+        let error = stage.kubectl.run(&words).await?.stderr_of_failure()?;
+        ensure!(error.contains("address not allowed"), "{error}");
+    }
+    Ok(())
+}
+
+/// Whom else the API server's authority vouches for is answered or not as the node is told.
+async fn client_names(stage: &Stage) -> Result<()> {
+    let nodes = vec!["sorrel".to_owned()];
+    let named = async |name: &str| {
+        let flags = vec![format!("--client-name={name}"), "--client-name=nobody".to_owned()];
+        let options = AgentOptions { nodes: nodes.clone(), flags, ..AgentOptions::default() };
+        Agent::start(stage, options).await
+    };
+    let pods = Pods::open(stage, "names").await?;
+    let agent = named(KUBELET_CLIENT_NAME).await?;
+    pods.shell("talker", "echo heard", json!({"nodeName": "sorrel"})).await?;
+    pods.until_phase("talker", "Succeeded").await?;
+    ensure!(pods.logs(&["talker"]).await? == "heard\n");
+    let api = KubeletApi::of(stage, "sorrel").await?;
+    let refused = api.as_one("person", "/pods").await?;
+    ensure!(!refused.success() && !refused.stdout.contains("talker"), "{refused:?}");
+    contains("a person", &refused.stderr, &["orbidden"])?;
+    let home = agent.state.clone();
+    agent.stop().await?;
+    // The API server itself is told why, and tells whoever asks it.
+    let options = AgentOptions {
+        nodes: nodes.clone(),
+        flags: vec!["--client-name=somebody".to_owned()],
+        state: Some(home),
+        ..AgentOptions::default()
+    };
+    let agent = Agent::start(stage, options).await?;
+    let words = ["logs", "-n", &pods.namespace, "talker"];
+    let error = stage.kubectl.run(&words).await?.stderr_of_failure()?;
+    contains("kubectl", &error, &[KUBELET_CLIENT_NAME, "--client-name"])?;
+    agent.stop().await
+}
+
+/// While there is no API server an agent waits for it, and can be told to stop.
+async fn interrupted(stage: &Stage) -> Result<()> {
+    // Nobody listens there.
+    let flags = vec!["--master=https://127.0.0.1:1".to_owned()];
+    let nodes = vec!["sorrel".to_owned()];
+    let options = AgentOptions { nodes, flags, ..AgentOptions::default() };
+    let agent = Agent::launch(stage, &options)?;
+    agent.until_logged("the API server does not answer yet").await?;
+    let began = Instant::now();
+    agent.stop().await?;
+    ensure!(began.elapsed() < Duration::from_secs(3), "it took {:?}", began.elapsed());
+    Ok(())
+}
+
 /// The kubelet's API of one node, asked directly: the API server passes on nothing to an address of
 /// the loopback interface but logs and exec.
 struct KubeletApi {
@@ -157,7 +243,12 @@ impl KubeletApi {
     }
 
     async fn as_api_server(&self, path: &str) -> Result<Outcome> {
-        let file = |name: &str| self.secrets.join(format!("apiserver-kubelet-client.{name}"));
+        self.as_one("apiserver-kubelet-client", path).await
+    }
+
+    /// With the certificate in these files.
+    async fn as_one(&self, stem: &str, path: &str) -> Result<Outcome> {
+        let file = |name: &str| self.secrets.join(format!("{stem}.{name}"));
         let certificate = format!("--client-certificate={}", file("crt").display());
         let key = format!("--client-key={}", file("key").display());
         self.ask(path, &[&certificate, &key]).await

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Alone, exec, levels, life, logs, node, probes, refused, restart};
+use super::{Alone, exec, freed, levels, life, logs, node, probes, refused, restart, unsupported};
 use crate::node::{Agent, AgentOptions, Stage, Who};
 
 pub(super) fn alone() -> Vec<Alone> {
@@ -37,7 +37,9 @@ async fn keeps_the_contract(stage: &Stage, nodes: &[&str], flags: &[&str]) -> Re
         logs::all(),
         exec::all(),
         refused::all(),
+        unsupported::all(),
         node::all(),
+        freed::all(),
     ]
     .concat();
     levels::play(stage, &agent, &cases, &[]).await?;

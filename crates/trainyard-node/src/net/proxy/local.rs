@@ -1,23 +1,27 @@
 //! Which addresses are this machine's own, as the kernel lists them now.
 
 use std::{
-    fs,
+    fs, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
 };
 
 /// Whether an address is one of this machine's.
 pub(super) fn is_own(address: IpAddr) -> bool {
     let listed = match address {
-        IpAddr::V4(address) => fs::read_to_string("/proc/net/fib_trie")
-            .map(|text| own_v4(&text).any(|own| own == address)),
+        IpAddr::V4(address) => own_addresses().map(|own| own.contains(&address)),
         IpAddr::V6(address) => match fs::read_to_string("/proc/net/if_inet6") {
             // The kernel was built or started without version 6: nothing of it is here.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             read => read.map(|text| own_v6(&text).any(|own| own == address)),
         },
     };
     // Where the list is hidden: only an own address can be bound.
     listed.unwrap_or_else(|_| UdpSocket::bind((address, 0)).is_ok())
+}
+
+/// All of this machine's addresses of version 4.
+pub(crate) fn own_addresses() -> io::Result<Vec<Ipv4Addr>> {
+    Ok(own_v4(&fs::read_to_string("/proc/net/fib_trie")?).collect())
 }
 
 /// The addresses that a forwarding trie marks as local.

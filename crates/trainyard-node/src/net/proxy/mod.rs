@@ -29,6 +29,7 @@ use super::{
     accept::{self, Room, notice_death},
     names::{Answer, Names},
 };
+pub(crate) use local::own_addresses;
 pub(crate) use policy::Policy;
 use policy::Verdict;
 pub(crate) use variables::{PORT, proxy_variables};

@@ -8,8 +8,9 @@ use trainyard_api::names::{GROUP, PLURAL, REFERENCE_WEBHOOK};
 use super::{NAME, labels};
 use crate::commands::operator::LEASE;
 
-const RBAC: &str = "rbac.authorization.k8s.io";
-const RBAC_V1: &str = "rbac.authorization.k8s.io/v1";
+pub(super) const RBAC: &str = "rbac.authorization.k8s.io";
+pub(super) const RBAC_V1: &str = "rbac.authorization.k8s.io/v1";
+pub(super) const COORDINATION: &str = "coordination.k8s.io";
 
 pub(super) fn service_account(namespace: &str) -> Value {
     json!({
@@ -58,7 +59,6 @@ pub(super) fn cluster_role_binding(namespace: &str) -> Value {
 
 /// The lease that lets one of several operators act. Creation cannot be limited to a name.
 pub(super) fn lease_role(namespace: &str) -> Value {
-    const COORDINATION: &str = "coordination.k8s.io";
     json!({
         "apiVersion": RBAC_V1, "kind": "Role",
         "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
@@ -106,11 +106,11 @@ pub(super) fn user_roles() -> [Value; 3] {
     })
 }
 
-fn rule(group: &str, resource: &str, verbs: &[&str]) -> Value {
+pub(super) fn rule(group: &str, resource: &str, verbs: &[&str]) -> Value {
     json!({"apiGroups": [group], "resources": [resource], "verbs": verbs})
 }
 
-fn named(mut rule: Value, name: &str) -> Value {
+pub(super) fn named(mut rule: Value, name: &str) -> Value {
     rule["resourceNames"] = json!([name]);
     rule
 }

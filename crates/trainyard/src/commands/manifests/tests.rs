@@ -8,8 +8,24 @@ use super::*;
 use crate::yaml;
 
 fn objects() -> Vec<Value> {
-    Manifests { namespace: "ops".to_owned(), image: "registry/ty:1".to_owned(), crds: true }
-        .objects()
+    Manifests {
+        namespace: Some("ops".to_owned()),
+        image: "registry/ty:1".to_owned(),
+        crds: true,
+        node: false,
+    }
+    .objects()
+}
+
+fn of_nodes() -> Vec<Value> {
+    let crate::cli::Command::Manifests(manifests) =
+        crate::cli::parse(["trainyard", "manifests", "--node", "-nops"].map(Into::into))
+            .unwrap()
+            .command
+    else {
+        panic!("another command");
+    };
+    manifests.objects()
 }
 
 fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
@@ -21,20 +37,18 @@ fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
     object
 }
 
+fn kinds(objects: &[Value]) -> Vec<String> {
+    let word = |value: &Value| value.as_str().unwrap().to_owned();
+    objects
+        .iter()
+        .map(|object| format!("{}/{}", word(&object["kind"]), word(&object["metadata"]["name"])))
+        .collect()
+}
+
 #[test]
 fn kinds_and_order() {
-    let kinds: Vec<String> = objects()
-        .iter()
-        .map(|object| {
-            format!(
-                "{}/{}",
-                object["kind"].as_str().unwrap(),
-                object["metadata"]["name"].as_str().unwrap()
-            )
-        })
-        .collect();
     assert_eq!(
-        kinds,
+        kinds(&objects()),
         [
             "Namespace/ops",
             "CustomResourceDefinition/tfjobs.kubeflow.org",
@@ -48,6 +62,16 @@ fn kinds_and_order() {
             "ClusterRole/trainyard-admin",
             "Service/trainyard-operator",
             "Deployment/trainyard-operator",
+        ]
+    );
+    assert_eq!(
+        kinds(&of_nodes()),
+        [
+            "ServiceAccount/trainyard-node",
+            "ClusterRole/trainyard-node",
+            "ClusterRoleBinding/trainyard-node",
+            "Role/trainyard-node",
+            "RoleBinding/trainyard-node",
         ]
     );
 }
@@ -66,33 +90,55 @@ fn everything_that_has_a_namespace_is_in_the_one_asked_for() {
     }
 }
 
+/// What a role gives, a line for each rule.
+fn rights(objects: &[Value], kind: &str, name: &str) -> BTreeSet<String> {
+    let role = find(objects, kind, name);
+    let one = |rule: &Value, field: &str| rule[field][0].as_str().unwrap().to_owned();
+    let line = |rule: &Value| {
+        let verbs = rule["verbs"].as_array().unwrap().iter().map(|verb| verb.as_str().unwrap());
+        let verbs: Vec<&str> = verbs.collect();
+        let name = rule["resourceNames"][0].as_str().map(|name| format!(" {name}"));
+        let (group, resource) = (one(rule, "apiGroups"), one(rule, "resources"));
+        format!("{group}/{resource}{}: {}", name.unwrap_or_default(), verbs.join(" "))
+    };
+    role["rules"].as_array().unwrap().iter().map(line).collect()
+}
+
+#[test]
+fn nodes_may_do_exactly_this() {
+    let objects = of_nodes();
+    let expected = [
+        "/configmaps: get",
+        "/events: create patch",
+        "/namespaces kube-system: get",
+        "/nodes/status: patch",
+        "/nodes: create get patch",
+        "/persistentvolumeclaims: get",
+        "/persistentvolumes: get",
+        "/pods/status: patch",
+        "/pods: delete list watch",
+        "/secrets: get",
+        "/serviceaccounts/token: create",
+        "/services: get list watch",
+        "discovery.k8s.io/endpointslices: list watch",
+    ];
+    assert_eq!(rights(&objects, "ClusterRole", node::NAME), expected.map(str::to_owned).into());
+    let leases = ["coordination.k8s.io/leases: create get update".to_owned()];
+    assert_eq!(rights(&objects, "Role", node::NAME), leases.into());
+    for kind in ["Role", "RoleBinding"] {
+        let place = &find(&objects, kind, node::NAME)["metadata"]["namespace"];
+        assert_eq!(place, "kube-node-lease");
+    }
+    for kind in ["RoleBinding", "ClusterRoleBinding"] {
+        let binding = find(&objects, kind, node::NAME);
+        let account = json!([{"kind": "ServiceAccount", "name": node::NAME, "namespace": "ops"}]);
+        assert_eq!(binding["subjects"], account);
+    }
+}
+
 #[test]
 fn the_operator_may_do_exactly_this() {
     let objects = objects();
-    let rights = |kind| -> BTreeSet<String> {
-        let role = find(&objects, kind, NAME);
-        let rules = role["rules"].as_array().unwrap();
-        let one = |rule: &Value, field: &str| rule[field][0].as_str().unwrap().to_owned();
-        rules
-            .iter()
-            .map(|rule| {
-                let verbs: Vec<&str> = rule["verbs"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .map(|verb| verb.as_str().unwrap())
-                    .collect();
-                let name = rule["resourceNames"][0].as_str().map(|name| format!(" {name}"));
-                format!(
-                    "{}/{}{}: {}",
-                    one(rule, "apiGroups"),
-                    one(rule, "resources"),
-                    name.unwrap_or_default(),
-                    verbs.join(" ")
-                )
-            })
-            .collect()
-    };
     let expected = [
         "/events: create patch",
         "/pods: create delete get list watch",
@@ -103,12 +149,12 @@ fn the_operator_may_do_exactly_this() {
         "kubeflow.org/tfjobs/status: patch",
         "kubeflow.org/tfjobs: delete list watch",
     ];
-    assert_eq!(rights("ClusterRole"), expected.map(str::to_owned).into());
+    assert_eq!(rights(&objects, "ClusterRole", NAME), expected.map(str::to_owned).into());
     let expected = [
         "coordination.k8s.io/leases 1ca428e5.training-operator.kubeflow.org: get update",
         "coordination.k8s.io/leases: create",
     ];
-    assert_eq!(rights("Role"), expected.map(str::to_owned).into());
+    assert_eq!(rights(&objects, "Role", NAME), expected.map(str::to_owned).into());
 }
 
 #[test]
@@ -157,7 +203,7 @@ fn the_pod_runs_with_flags_that_exist() {
 
 #[test]
 fn the_text_reads_back_as_the_same_objects() {
-    let objects = objects();
+    let objects = [objects(), of_nodes()].concat();
     let text = yaml::to_string(&objects);
     let read = yaml::parse(text.as_bytes()).unwrap();
     assert_eq!(read.into_iter().map(|document| document.value).collect::<Vec<_>>(), objects);
@@ -165,7 +211,8 @@ fn the_text_reads_back_as_the_same_objects() {
 
 #[test]
 fn without_the_definition() {
-    let manifests = Manifests { namespace: "ops".to_owned(), image: "i".to_owned(), crds: false };
+    let namespace = Some("ops".to_owned());
+    let manifests = Manifests { namespace, image: "i".to_owned(), crds: false, node: false };
     let kinds: Vec<_> = manifests.objects().iter().map(|object| object["kind"].clone()).collect();
     assert!(!kinds.contains(&json!("CustomResourceDefinition")));
     assert_eq!(kinds.len(), 11);
