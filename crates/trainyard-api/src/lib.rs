@@ -9,7 +9,7 @@ pub mod convert;
 pub mod crd;
 pub mod meta;
 pub mod names;
-pub mod quantity;
+pub use trainyard_schema::quantity;
 pub mod replica;
 pub mod spec;
 pub mod status;

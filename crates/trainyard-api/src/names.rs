@@ -40,6 +40,10 @@ pub const LABEL_ROLE: &str = "training.kubeflow.org/job-role";
 pub const ROLE_MASTER: &str = "master";
 /// Label: which attempt of the whole job a pod belongs to (only with `restartScope: Job`).
 pub const LABEL_ATTEMPT: &str = "trainyard.dev/attempt";
+/// Annotation: the gang a pod belongs to, which starts all together or not at all.
+pub const ANNOTATION_GANG: &str = "trainyard.dev/gang";
+/// Annotation: how many pods that gang has.
+pub const ANNOTATION_GANG_SIZE: &str = "trainyard.dev/gang-size";
 
 /// Component under which events are reported, as users know it.
 pub const EVENT_SOURCE: &str = "tf-operator";

@@ -26,6 +26,8 @@ pub struct Config {
     pub lost_pod_ms: i64,
     /// How many create or delete events of one type and pass are told one by one.
     pub events_each: usize,
+    /// Tell the scheduler which pods start all together or not at all.
+    pub gangs: bool,
 }
 
 impl Default for Config {
@@ -40,6 +42,7 @@ impl Default for Config {
             counts_delay_ms: 1_000,
             lost_pod_ms: 300_000,
             events_each: 10,
+            gangs: false,
         }
     }
 }

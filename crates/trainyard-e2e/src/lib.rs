@@ -4,9 +4,11 @@
 pub mod bench;
 pub mod check;
 pub mod control_plane;
+pub mod controllers;
 pub mod counts;
 mod crash;
 pub mod demo;
+pub mod embedded;
 pub mod kubectl;
 pub mod kubelet;
 pub mod manifest;

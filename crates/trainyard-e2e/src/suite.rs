@@ -5,14 +5,14 @@
 
 pub(crate) mod install;
 pub(crate) mod report;
-mod rights;
+pub(crate) mod rights;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use futures::StreamExt as _;
+use tokio::time::Instant;
 
 use crate::control_plane::{ControlPlane, Identity, Options};
 use crate::counts::Counts;
@@ -35,6 +35,21 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
+    /// A stage for the scenarios whose names contain `filter`.
+    pub(crate) fn new(clients: Clients, filter: Option<&str>) -> Self {
+        Self {
+            clients,
+            report: Report::default(),
+            filter: filter.map(str::to_owned),
+            opened: AtomicUsize::new(0),
+        }
+    }
+
+    /// What came of all.
+    pub(crate) fn finish(&self) -> Counts {
+        self.report.finish()
+    }
+
     /// Where results are told.
     pub(crate) const fn report(&self) -> &Report {
         &self.report
@@ -86,12 +101,7 @@ pub async fn run(filter: Option<&str>) -> Result<Counts> {
         kubelet: plane.client(Identity::Kubelet)?,
         operator: plane.client(Identity::Operator)?,
     };
-    let stage = Arc::new(Stage {
-        clients,
-        report: Report::default(),
-        filter: filter.map(str::to_owned),
-        opened: AtomicUsize::new(0),
-    });
+    let stage = Stage::new(clients, filter);
     let shared = [scenarios::shared(), scenarios::with_kubectl(&plane.kubectl())].concat();
     if shared.iter().any(|scenario| stage.wants(&scenario.name)) {
         let client = stage.clients.operator.clone();
@@ -100,18 +110,20 @@ pub async fn run(filter: Option<&str>) -> Result<Counts> {
         operator.stop().await.context("stopping the shared operator")?;
     }
     stage.play_all(&scenarios::own_operator()).await;
+    stage.play_all(&scenarios::own_operator_on_complete_servers()).await;
     crash::run(&stage).await;
     if stage.wants("rights/asked_by_admission") {
         let asked = rights::check_admission(&plane).await;
         stage.report.tell("rights/asked_by_admission", &asked, Duration::ZERO);
     }
     if filter.is_none() {
-        let audit = rights::check(&plane).await;
+        let (log, user) = (plane.audit_log(), plane.user(Identity::Operator));
+        let audit = rights::check(&log, &user, &plane.kubectl()).await;
         stage.report.tell("rights/audit_log", &audit, Duration::ZERO);
     }
     alone(&stage, &mut plane).await;
     plane.check()?;
-    Ok(stage.report.finish())
+    Ok(stage.finish())
 }
 
 /// Scenarios that change the control plane itself: one after the other, at the end.

@@ -5,12 +5,13 @@
 mod operators;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 pub use operators::{RunningOperator, quick_options};
 

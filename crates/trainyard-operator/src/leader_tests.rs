@@ -57,7 +57,11 @@ impl Server {
 
     fn leader(&self, identity: &str) -> Leader {
         let calls = self.fake().calls(&Options::default());
-        Leader::new(&calls, LeaderOptions::new("ns", "lease", identity), Clock::start())
+        Leader::new(
+            &calls,
+            LeaderOptions::new("ns", "lease", identity),
+            Clock::start(crate::options::Time::OfRuntime),
+        )
     }
 }
 

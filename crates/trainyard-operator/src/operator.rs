@@ -121,7 +121,7 @@ const WATCHES: usize = 3;
 impl<K: JobKind> Yard<K> {
     fn new(operator: Operator, stop: CancellationToken) -> Self {
         let Operator { client, options, metrics, health } = operator;
-        let clock = Clock::start();
+        let clock = Clock::start(options.time);
         let calls = Calls::new(client, Arc::clone(&metrics), &options);
         let queue = Arc::new(Queue::new(&options, Arc::clone(&metrics)));
         let shared = Arc::new(Shared::<K>::new(queue, Arc::clone(&metrics)));

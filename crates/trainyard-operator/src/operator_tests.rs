@@ -28,6 +28,7 @@ impl Running {
 
     fn start_with(server: &Server, options: Options) -> Self {
         let fake = server.fake();
+        let options = Options { time: crate::Time::OfRuntime, ..options };
         let operator = Operator::new(fake.client(), options);
         let (metrics, health) = (operator.metrics(), operator.health());
         let stop = CancellationToken::new();

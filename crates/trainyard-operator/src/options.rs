@@ -28,6 +28,17 @@ pub struct Options {
     pub retry_max: Duration,
     /// The lease that lets one of several operators act; without it this one always acts.
     pub leader: Option<LeaderOptions>,
+    /// Where the time comes from.
+    pub time: Time,
+}
+
+/// Where the time comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Time {
+    /// The machine's time of day, which goes on while the machine sleeps.
+    OfDay,
+    /// The runtime's, from the time of day at the start on: for a runtime whose time is paused.
+    OfRuntime,
 }
 
 impl Default for Options {
@@ -43,6 +54,7 @@ impl Default for Options {
             retry_min: Duration::from_millis(5),
             retry_max: Duration::from_mins(1),
             leader: None,
+            time: Time::OfDay,
         }
     }
 }

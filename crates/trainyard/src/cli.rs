@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{convert::Convert, manifests::Manifests, node, operator};
+use crate::commands::{convert::Convert, manifests::Manifests, node, operator, up};
 
 /// Runs distributed TensorFlow training jobs from the manifests people already have.
 #[derive(Debug, Parser)]
@@ -19,6 +19,8 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Up(Box<up::Flags>),
+    Down(up::Down),
     // What the others say about themselves stands at their arguments.
     Operator(Box<operator::Flags>),
     Node(Box<node::Flags>),

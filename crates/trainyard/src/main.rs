@@ -7,6 +7,7 @@ mod commands;
 mod failure;
 mod output;
 mod yaml;
+mod yard;
 
 use std::process::ExitCode;
 

@@ -12,6 +12,12 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::output(&error))
 }
 
+/// Says something to people on standard error.
+pub(crate) fn say(text: &str) {
+    // Nobody can be told when standard error is gone.
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// Says something worth knowing on standard error.
 pub(crate) fn warn(text: &str) {
     // Nobody can be told when standard error is gone.

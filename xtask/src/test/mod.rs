@@ -2,6 +2,7 @@
 //! What a tier does is in `tiers`.
 
 mod deny;
+mod packages;
 mod report;
 mod tiers;
 
@@ -22,7 +23,8 @@ pub(crate) struct Arguments {
     /// A tier that cannot run here is a failure. Set in CI.
     #[arg(long, env = "CI", value_parser = FalseyValueParser::new())]
     ci: bool,
-    /// Run only the tests whose names contain this (tiers `unit`, `cluster`, `image` and `node`).
+    /// Run only the tests whose names contain this (tiers `unit`, `embedded`, `cluster`,
+    /// `controllers`, `image` and `node`).
     filter: Option<String>,
 }
 
@@ -65,7 +67,9 @@ mod tests {
 
     #[test]
     fn a_filter_leaves_the_tiers_that_have_named_tests() {
-        assert_eq!(selected(&[], true), [Tier::Unit, Tier::Cluster, Tier::Image, Tier::Node]);
+        let named =
+            [Tier::Unit, Tier::Embedded, Tier::Cluster, Tier::Controllers, Tier::Image, Tier::Node];
+        assert_eq!(selected(&[], true), named);
         assert_eq!(selected(&[Tier::Cluster], true), [Tier::Cluster]);
     }
 }

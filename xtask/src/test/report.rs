@@ -58,7 +58,7 @@ fn minutes(duration: Duration) -> f64 {
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (tier, verdict, took) in &self.rows {
-            write!(formatter, "{tier:<8} {:>6.2} min  ", minutes(*took))?;
+            write!(formatter, "{tier:<11} {:>6.2} min  ", minutes(*took))?;
             match verdict {
                 Verdict::Ran(Counts { passed, failed }) => {
                     writeln!(formatter, "{passed} passed, {failed} failed")?;

@@ -7,6 +7,7 @@ use trainyard_e2e::control_plane::{Binaries, Program};
 use trainyard_e2e::counts::Counts;
 
 use super::deny;
+use super::packages;
 use super::report::Verdict;
 use crate::cargo::{built_binary, cargo, program, succeeds, succeeds_while_reading};
 use crate::tidy;
@@ -19,20 +20,24 @@ pub(crate) enum Tier {
     Clippy,
     Deny,
     Unit,
+    Embedded,
     Cluster,
+    Controllers,
     Image,
     Node,
 }
 
 impl Tier {
     /// From cheap to dear.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Fmt,
         Self::Tidy,
         Self::Clippy,
         Self::Deny,
         Self::Unit,
+        Self::Embedded,
         Self::Cluster,
+        Self::Controllers,
         Self::Image,
         Self::Node,
     ];
@@ -44,7 +49,9 @@ impl Tier {
             Self::Clippy => "lints, with warnings as errors",
             Self::Deny => "licences, sources and duplicates of dependencies",
             Self::Unit => "everything that needs nothing but Rust",
+            Self::Embedded => "the operator on the embedded server, in paused time",
             Self::Cluster => "the operator on a real Kubernetes control plane",
+            Self::Controllers => "the yard's controllers, on the embedded server and a real one",
             Self::Image => "Python environments, really made",
             Self::Node => "pods as processes, with real TensorFlow, under a real control plane",
         }
@@ -52,7 +59,15 @@ impl Tier {
 
     /// Does it consist of tests with names?
     pub(crate) fn takes_filter(self) -> bool {
-        matches!(self, Self::Unit | Self::Cluster | Self::Image | Self::Node)
+        matches!(
+            self,
+            Self::Unit
+                | Self::Embedded
+                | Self::Cluster
+                | Self::Controllers
+                | Self::Image
+                | Self::Node
+        )
     }
 
     pub(crate) async fn run(self, filter: Option<&str>) -> Result<Verdict> {
@@ -65,7 +80,9 @@ impl Tier {
             }
             Self::Deny => return deny::run().await,
             Self::Unit => tests(&["--workspace", "--no-fail-fast"], filter, &[]).await?,
+            Self::Embedded => trainyard_e2e::embedded::run(filter).await?,
             Self::Cluster => return cluster(filter).await,
+            Self::Controllers => return controllers(filter).await,
             Self::Image => return image(filter).await,
             Self::Node => return node(filter).await,
         };
@@ -81,7 +98,9 @@ impl fmt::Display for Tier {
             Self::Clippy => "clippy",
             Self::Deny => "deny",
             Self::Unit => "unit",
+            Self::Embedded => "embedded",
             Self::Cluster => "cluster",
+            Self::Controllers => "controllers",
             Self::Image => "image",
             Self::Node => "node",
         })
@@ -121,6 +140,13 @@ async fn cluster(filter: Option<&str>) -> Result<Verdict> {
     Ok(Verdict::Ran(trainyard_e2e::suite::run(filter).await?))
 }
 
+async fn controllers(filter: Option<&str>) -> Result<Verdict> {
+    if let Some(obstacle) = Binaries::obstacle(&[Program::Etcd, Program::ApiServer]).await? {
+        return Ok(Verdict::Skipped(obstacle));
+    }
+    Ok(Verdict::Ran(trainyard_e2e::controllers::run(filter).await?))
+}
+
 async fn image(filter: Option<&str>) -> Result<Verdict> {
     let python = program("python3").arg("--version").output().await;
     if !python.is_ok_and(|output| output.status.success()) {
@@ -135,6 +161,7 @@ async fn node(filter: Option<&str>) -> Result<Verdict> {
     if let Some(obstacle) = Binaries::obstacle(&Program::ALL).await? {
         return Ok(Verdict::Skipped(obstacle));
     }
+    packages::install(&packages::OUTBOUND).await?;
     let binary = built_binary(false).await?;
     Ok(Verdict::Ran(trainyard_e2e::node::run(&binary, filter).await?))
 }

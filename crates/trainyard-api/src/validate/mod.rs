@@ -5,20 +5,17 @@
 //! One thing differs on purpose: an update is checked whole, while the API server lets a fault
 //! pass that was there before.
 
-mod cel;
-mod keywords;
-
 use std::{fmt, sync::LazyLock};
 
 use serde_json::{Value, json};
+use trainyard_schema::{FieldError, structural::Schema};
 
-use self::{cel::RuleNode, keywords::Node};
 use crate::{crd, names};
 
 /// One reason why an object is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The field, as `spec.tfReplicaSpecs[Worker].replicas`.
+    /// The field, as `spec.tfReplicaSpecs.Worker.replicas`.
     pub path: String,
     /// What is wrong and what is allowed.
     pub message: String,
@@ -30,28 +27,39 @@ impl Violation {
     }
 }
 
+impl From<FieldError> for Violation {
+    fn from(error: FieldError) -> Self {
+        let message = error.body();
+        Self { path: error.path, message }
+    }
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.message)
+        if self.path.is_empty() {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "{}: {}", self.path, self.message)
+        }
     }
 }
 
 impl std::error::Error for Violation {}
 
-static COMPLETE: LazyLock<Option<Node>> = LazyLock::new(|| compiled(names::VERSION));
-static OPEN: LazyLock<Option<Node>> = LazyLock::new(|| compiled(names::LEGACY_VERSIONS[0]));
+static COMPLETE: LazyLock<Option<Schema>> = LazyLock::new(|| read(names::VERSION));
+static OPEN: LazyLock<Option<Schema>> = LazyLock::new(|| read(names::LEGACY_VERSIONS[0]));
 
 /// The rules stand at the same places in every version, and the open schema declares exactly what
 /// they look at: walking it keeps the rest of a pod template out of the evaluation.
-static RULES: LazyLock<Option<RuleNode>> = LazyLock::new(|| {
+static RULES: LazyLock<Option<Schema>> = LazyLock::new(|| {
     let mut schema = crd::tfjob_schema(names::LEGACY_VERSIONS[0])?;
     // No rule looks at what the operator writes.
     schema["properties"].as_object_mut()?.remove("status");
-    Some(RuleNode::compile(&schema))
+    Schema::parse(&schema).ok()
 });
 
-fn compiled(version: &str) -> Option<Node> {
-    crd::tfjob_schema(version).map(|schema| Node::compile(&schema))
+fn read(version: &str) -> Option<Schema> {
+    crd::tfjob_schema(version).and_then(|schema| Schema::parse(&schema).ok())
 }
 
 /// Checks a TFJob of any served version; `old` is what it replaces, if it replaces something.
@@ -63,7 +71,7 @@ pub fn validate(object: &Value, old: Option<&Value>) -> Result<(), Vec<Violation
     if violations.is_empty() { Ok(()) } else { Err(violations) }
 }
 
-fn schema_of(object: &Value) -> Result<&'static Node, Violation> {
+fn schema_of(object: &Value) -> Result<&'static Schema, Violation> {
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     if kind != names::KIND {
         return Err(Violation::new("kind", format!("{kind:?} is not supported; use TFJob")));
@@ -92,25 +100,28 @@ fn schema_of(object: &Value) -> Result<&'static Node, Violation> {
     })
 }
 
-fn check(schema: &Node, object: &Value, old: Option<&Value>) -> Vec<Violation> {
+fn check(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<Violation> {
     let mut object = object.clone();
     let mut violations = Vec::new();
     if let Err(violation) = settle_name(&mut object) {
         violations.push(violation);
     }
-    schema.settle(&mut object);
-    let blocking = schema.check(&object, &mut violations);
+    schema.default(&mut object);
+    let found = schema.validate(&object, None);
     // As on the API server: rules rely on types and choices being right.
-    if blocking || violations.iter().any(|violation| violation.path == "metadata.name") {
+    let blocking = found.iter().any(|error| error.fault.blocks_rules()) || !violations.is_empty();
+    violations.extend(found.into_iter().map(Violation::from));
+    if blocking {
         return violations;
     }
     let old = old.map(|old| {
         let mut old = old.clone();
-        schema.settle(&mut old);
+        schema.default(&mut old);
         old
     });
     if let Some(rules) = RULES.as_ref() {
-        rules.check(&object, old.as_ref(), &mut violations);
+        let broken = rules.rules_anew(&object, old.as_ref());
+        violations.extend(broken.into_iter().map(Violation::from));
     }
     violations
 }

@@ -26,14 +26,16 @@ fn every_case_ends_as_it_should() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a rule refuses is refused for that reason alone: no rule breaks down on another's fault.
+/// What is refused is refused for that reason alone: no rule breaks down on another's fault. Only
+/// the wrong type of a number is told twice, as the API server does.
 #[test]
 fn no_rule_breaks_down() {
     for case in validation_cases() {
         let answer = refusal(&case.object, case.old.as_ref()).unwrap_or_default();
         assert!(!answer.contains("cannot be evaluated"), "{}: {answer}", case.name);
         if case.refused.is_some() {
-            assert_eq!(answer.lines().count(), 1, "{}: {answer}", case.name);
+            let again = |line: &&str| !line.contains("Checked value must be of type");
+            assert!(answer.lines().filter(again).count() <= 1, "{}: {answer}", case.name);
         }
     }
 }
@@ -104,4 +106,34 @@ fn malformed_documents_are_refused_without_panic() {
         assert!(refusal(&object, None).is_some(), "{object}");
         assert!(refusal(&object, Some(&object)).is_some(), "{object}");
     }
+}
+
+/// What the API server says when the definition is installed, as far as it can be told without one.
+#[test]
+fn every_rule_can_be_read_where_it_stands() {
+    for version in [names::VERSION, names::LEGACY_VERSIONS[0]] {
+        let schema = Schema::parse(&crd::tfjob_schema(version).unwrap()).unwrap();
+        let reports = schema.rule_reports();
+        assert!(reports.len() >= 15, "{}", reports.len());
+        for report in reports {
+            assert_eq!((&report.rule_fault, &report.message_fault), (&None, &None), "{report:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_schema_does_not_name_is_found_and_removed() {
+    let schema = Schema::parse(&crd::tfjob_schema(names::VERSION).unwrap()).unwrap();
+    let mut object = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "a", "labels": {"x": "y"}},
+        "spec": {"nonsense": 1, "tfReplicaSpecs": {"Worker": {"template": {"spec": {
+            "containers": [{"name": "tensorflow", "image": "i", "imagePullpolicy": "Always"}],
+        }}}}},
+    });
+    assert_eq!(
+        schema.prune(&mut object),
+        ["spec.nonsense", "spec.tfReplicaSpecs.Worker.template.spec.containers[0].imagePullpolicy",]
+    );
+    schema.default(&mut object);
+    assert_eq!(object["spec"]["runPolicy"], json!({"suspend": false}));
 }

@@ -11,7 +11,7 @@ use trainyard_api::{
     names,
 };
 
-use super::tf_config::Cluster;
+use super::{roster, tf_config::Cluster};
 use crate::{config::Config, plan::Create};
 
 /// The job that owns what is built.
@@ -42,6 +42,13 @@ impl Builder<'_> {
         let mut metadata = self.metadata(&name, &labels);
         keep_template_metadata(&mut metadata, template.get("metadata"));
         pass_annotations_on(&mut metadata, &self.meta.annotations);
+        if let Some(size) = self.gang_size(status) {
+            let own = [
+                (names::ANNOTATION_GANG.to_owned(), self.meta.name.clone()),
+                (names::ANNOTATION_GANG_SIZE.to_owned(), size.to_string()),
+            ];
+            pass_annotations_on(&mut metadata, &own.into());
+        }
         let mut pod_spec = template.get_mut("spec").map(Value::take).unwrap_or_default();
         pod_spec["restartPolicy"] = self.pod_policy(spec).into();
         add_training_port(&mut pod_spec);
@@ -58,6 +65,19 @@ impl Builder<'_> {
         let body =
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec});
         Some(Create { name, group: replica.kind.lower(), index: replica.index, body })
+    }
+
+    /// How many pods start all together; `None` when each starts as it can. Replicas that have done
+    /// their work have no pod any more; dynamic workers come and go by themselves.
+    fn gang_size(&self, status: &JobStatus) -> Option<u32> {
+        if !self.config.gangs || self.spec.dynamic_workers {
+            return None;
+        }
+        let wanted: u32 = self.spec.replicas.values().map(|spec| spec.replicas).sum();
+        let done: usize =
+            self.spec.replicas.keys().map(|kind| roster::completed(status, *kind).len()).sum();
+        let left = wanted.saturating_sub(u32::try_from(done).unwrap_or(u32::MAX));
+        Some(left).filter(|size| *size > 1)
     }
 
     /// The headless service of a replica.

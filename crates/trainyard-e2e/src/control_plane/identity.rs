@@ -22,6 +22,8 @@ pub enum Identity {
     Operator,
     /// The one who plays the kubelets; may do everything, so that the audit log tells it apart.
     Kubelet,
+    /// The service account of node agents; has the rights that its role gives and no more.
+    Node,
     /// kube-controller-manager.
     ControllerManager,
     /// kube-scheduler.
@@ -29,14 +31,21 @@ pub enum Identity {
 }
 
 impl Identity {
-    const ALL: [Self; 5] =
-        [Self::Admin, Self::Operator, Self::Kubelet, Self::ControllerManager, Self::Scheduler];
+    const ALL: [Self; 6] = [
+        Self::Admin,
+        Self::Operator,
+        Self::Kubelet,
+        Self::Node,
+        Self::ControllerManager,
+        Self::Scheduler,
+    ];
 
     fn file_stem(self) -> &'static str {
         match self {
             Self::Admin => "admin",
             Self::Operator => "operator",
             Self::Kubelet => "kubelet",
+            Self::Node => "node",
             Self::ControllerManager => "controller-manager",
             Self::Scheduler => "scheduler",
         }
@@ -58,6 +67,15 @@ impl ServiceAccount {
     pub fn user(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
+
+    fn groups(&self) -> String {
+        format!("system:serviceaccounts,system:serviceaccounts:{}", self.namespace)
+    }
+}
+
+/// As `trainyard manifests --node` names it.
+fn node_account() -> ServiceAccount {
+    ServiceAccount { namespace: "kube-system".to_owned(), name: "trainyard-node".to_owned() }
 }
 
 /// The secrets of one control plane, written to a folder.
@@ -89,6 +107,7 @@ impl Credentials {
             Identity::Admin => "admin".to_owned(),
             Identity::Operator => self.operator.user(),
             Identity::Kubelet => "kubelet-player".to_owned(),
+            Identity::Node => node_account().user(),
             Identity::ControllerManager => "system:kube-controller-manager".to_owned(),
             Identity::Scheduler => "system:kube-scheduler".to_owned(),
         }
@@ -96,9 +115,8 @@ impl Credentials {
 
     fn groups(&self, identity: Identity) -> String {
         match identity {
-            Identity::Operator => {
-                format!("system:serviceaccounts,system:serviceaccounts:{}", self.operator.namespace)
-            }
+            Identity::Operator => self.operator.groups(),
+            Identity::Node => node_account().groups(),
             // Its controllers share one user here, and no single role covers all they do.
             Identity::Admin | Identity::Kubelet | Identity::ControllerManager => {
                 "system:masters".to_owned()
@@ -193,6 +211,11 @@ const SERVING_CERTIFICATE: &str = "apiserver.crt";
 const SERVING_KEY: &str = "apiserver.key";
 const KUBELET_CLIENT_CERTIFICATE: &str = "apiserver-kubelet-client.crt";
 const KUBELET_CLIENT_KEY: &str = "apiserver-kubelet-client.key";
+/// The name by which kubelets know the API server.
+pub(crate) const KUBELET_CLIENT_NAME: &str = "kube-apiserver-kubelet-client";
+/// Somebody else of the same authority.
+const PERSON_CERTIFICATE: &str = "person.crt";
+const PERSON_KEY: &str = "person.key";
 const ACCOUNT_KEY: &str = "service-accounts.key";
 const ACCOUNT_PUBLIC_KEY: &str = "service-accounts.pub";
 
@@ -200,8 +223,8 @@ const ACCOUNT_PUBLIC_KEY: &str = "service-accounts.pub";
 pub(super) const SERVICE_ADDRESS: &str = "10.96.0.1";
 
 /// An authority, a serving certificate for loopback signed by it, the certificate by which kubelets
-/// know the API server, and the key that signs service account tokens. Returns the authority's
-/// certificate in DER.
+/// know the API server, one of a person, and the key that signs service account tokens. Returns the
+/// authority's certificate in DER.
 fn write_certificates(dir: &Path) -> Result<Vec<u8>> {
     let mut authority = CertificateParams::new(Vec::new())?;
     // OpenSSL takes a certificate whose issuer has its subject's name for one that signed itself.
@@ -212,9 +235,11 @@ fn write_certificates(dir: &Path) -> Result<Vec<u8>> {
     let authority_certificate = authority.self_signed(&authority_key)?;
     let issuer = Issuer::new(authority, authority_key);
 
-    let sign = |names: &[&str], purpose, certificate: &str, key_file: &str| -> Result<()> {
+    let sign = |name: &str, names: &[&str], purpose, files: [&str; 2]| -> Result<()> {
+        let [certificate, key_file] = files;
         let names = names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         let mut params = CertificateParams::new(names)?;
+        params.distinguished_name.push(DnType::CommonName, name);
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![purpose];
@@ -224,9 +249,14 @@ fn write_certificates(dir: &Path) -> Result<Vec<u8>> {
         write_secret(&dir.join(key_file), key.serialize_pem().as_bytes())
     };
     let serving = ["localhost", "kubernetes.default.svc", "127.0.0.1", SERVICE_ADDRESS];
-    sign(&serving, ExtendedKeyUsagePurpose::ServerAuth, SERVING_CERTIFICATE, SERVING_KEY)?;
-    let client = ExtendedKeyUsagePurpose::ClientAuth;
-    sign(&[], client, KUBELET_CLIENT_CERTIFICATE, KUBELET_CLIENT_KEY)?;
+    let server = ExtendedKeyUsagePurpose::ServerAuth;
+    sign("kube-apiserver", &serving, server, [SERVING_CERTIFICATE, SERVING_KEY])?;
+    for (name, files) in [
+        (KUBELET_CLIENT_NAME, [KUBELET_CLIENT_CERTIFICATE, KUBELET_CLIENT_KEY]),
+        ("jane", [PERSON_CERTIFICATE, PERSON_KEY]),
+    ] {
+        sign(name, &[], ExtendedKeyUsagePurpose::ClientAuth, files)?;
+    }
     write_secret(&dir.join(AUTHORITY), authority_certificate.pem().as_bytes())?;
     // The server signs with a private key in this form but verifies only with a public one.
     let account_key = KeyPair::generate()?;
@@ -262,7 +292,7 @@ mod tests {
         let operator = ServiceAccount { namespace: "kubeflow".into(), name: "op".into() };
         let credentials = Credentials::create(dir.path().join("secrets"), operator).unwrap();
         let lines = fs::read_to_string(credentials.token_file()).unwrap();
-        let operator = lines.lines().find(|line| line.contains("serviceaccount:")).unwrap();
+        let operator = lines.lines().find(|line| line.contains(":kubeflow:op,")).unwrap();
         let (token, rest) = operator.split_once(',').unwrap();
         assert_eq!(token, credentials.token(Identity::Operator));
         assert_eq!(

@@ -22,6 +22,7 @@ pub use binaries::{
 };
 use flags::{Audit, Ports, loopback};
 use identity::Credentials;
+pub(crate) use identity::KUBELET_CLIENT_NAME;
 pub use identity::{Identity, ServiceAccount};
 use process::Process;
 

@@ -1,11 +1,12 @@
 //! Several operators, one lease: exactly one acts.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use http::Method;
 use serde_json::json;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 use trainyard_operator::{LeaderOptions, Options};
 
 use super::{Scenario, scenarios};

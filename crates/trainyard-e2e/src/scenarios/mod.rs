@@ -118,6 +118,12 @@ pub fn own_operator() -> Vec<Scenario> {
     .concat()
 }
 
+/// Those that start operators of their own and need kinds which only a complete API server has.
+#[must_use]
+pub fn own_operator_on_complete_servers() -> Vec<Scenario> {
+    takeover::on_complete_servers()
+}
+
 /// Those that act through the real kubectl or need a complete API server; they share one operator.
 #[must_use]
 pub fn with_kubectl(kubectl: &Kubectl) -> Vec<Scenario> {

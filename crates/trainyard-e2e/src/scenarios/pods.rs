@@ -61,7 +61,7 @@ async fn the_template_survives(world: World) -> Result<()> {
         ("/spec/schedulerName", json!("another")),
         ("/spec/terminationGracePeriodSeconds", json!(7)),
         ("/spec/initContainers/0/image", json!("example.com/fetch:2")),
-        ("/spec/volumes", json!([{"name": "data", "emptyDir": {}}])),
+        ("/spec/volumes/0", json!({"name": "data", "emptyDir": {}})),
         ("/spec/containers/0/command", json!(["python", "train.py"])),
         ("/spec/containers/0/args", json!(["--steps=10"])),
         ("/spec/containers/0/env", json!([{"name": "A", "value": "1"}])),

@@ -1,9 +1,10 @@
 //! A replica ends and its policy lets it run again.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{Scenario, scenarios};
 use crate::check::{equal, has_line, no_line};

@@ -18,8 +18,12 @@ pub(super) fn all() -> Vec<Scenario> {
         a_half_created_job,
         a_finished_job,
         an_operator_of_our_own_restarts,
-        a_webhook_left_behind_is_noticed,
     ]
+}
+
+/// Those that need kinds which only a complete API server has.
+pub(super) fn on_complete_servers() -> Vec<Scenario> {
+    scenarios!["takeover": a_webhook_left_behind_is_noticed]
 }
 
 fn labels(kind: &str, index: usize) -> Value {

@@ -1,9 +1,10 @@
 //! Limits in time: deletion after the end, the deadline of a job, the time it may take to start.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{Scenario, scenarios};
 use crate::check::{contains, equal};

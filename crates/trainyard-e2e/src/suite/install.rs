@@ -11,28 +11,29 @@ use tokio::process::Command;
 use trainyard_api::crd;
 
 use crate::control_plane::ControlPlane;
+use crate::kubectl::Kubectl;
 
 /// Installs namespace, CRDs, roles and bindings, then starts the garbage collector, which would
 /// otherwise learn of the new kind half a minute late.
 pub(crate) async fn install(plane: &mut ControlPlane) -> Result<()> {
     let kubectl = plane.kubectl();
-    let manifests = manifests().await?;
+    let manifests = printed(asked(), &["manifests"]).await?;
     let applied = kubectl.run_with_input(&["apply", "-f", "-"], &manifests).await?;
     applied.stdout_of_success()?;
     established(plane).await?;
     plane.start_controller_manager()
 }
 
+/// Installs the account of nodes and its rights, as this binary prints them.
+pub(crate) async fn install_node(kubectl: &Kubectl, binary: &Path) -> Result<()> {
+    let manifests = printed(Command::new(binary), &["manifests", "--node"]).await?;
+    let applied = kubectl.run_with_input(&["apply", "-f", "-"], &manifests).await?;
+    applied.stdout_of_success().map(drop)
+}
+
 /// Replaces the CRD by one that accepts everything, so that objects get past validation.
 pub(super) async fn install_without_rules(plane: &ControlPlane) -> Result<()> {
-    let mut definition = crd::tfjob_crd();
-    let versions = definition["spec"]["versions"].as_array_mut();
-    for version in versions.context("the CRD has versions")? {
-        version["schema"]["openAPIV3Schema"] =
-            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        // The scale subresource checks the fields that it is made of.
-        version["subresources"] = json!({"status": {}});
-    }
+    let definition = definition_without_rules()?;
     let kubectl = plane.kubectl();
     let replaced = kubectl.run_with_input(&["replace", "-f", "-"], &definition.to_string()).await?;
     replaced.stdout_of_success()?;
@@ -51,6 +52,19 @@ pub(super) async fn install_without_rules(plane: &ControlPlane) -> Result<()> {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     bail!("the API server still applies the rules of the CRD")
+}
+
+/// The definition of TFJob, taking everything.
+pub(crate) fn definition_without_rules() -> Result<Value> {
+    let mut definition = crd::tfjob_crd();
+    let versions = definition["spec"]["versions"].as_array_mut();
+    for version in versions.context("the CRD has versions")? {
+        version["schema"]["openAPIV3Schema"] =
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        // The scale subresource checks the fields that it is made of.
+        version["subresources"] = json!({"status": {}});
+    }
+    Ok(definition)
 }
 
 /// kubectl's own `wait` gives up on a definition whose status has not been written yet.
@@ -72,18 +86,23 @@ async fn established(plane: &ControlPlane) -> Result<()> {
 /// Names a built binary to be asked for the manifests; without it one is built.
 const BINARY_VARIABLE: &str = "TRAINYARD_BINARY";
 
-/// What the binary prints as its manifests.
-async fn manifests() -> Result<String> {
-    let mut command = match std::env::var_os(BINARY_VARIABLE) {
+/// The binary that is asked.
+fn asked() -> Command {
+    match std::env::var_os(BINARY_VARIABLE) {
         Some(binary) => Command::new(binary),
         None => built_binary(),
-    };
-    command.arg("manifests").stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
-    let output = command.output().await.context("running `trainyard manifests`")?;
+    }
+}
+
+/// What the binary prints when it is given these words.
+async fn printed(mut binary: Command, words: &[&str]) -> Result<String> {
+    binary.args(words).stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
+    let words = words.join(" ");
+    let output = binary.output().await.with_context(|| format!("running `trainyard {words}`"))?;
     let manifests = String::from_utf8_lossy(&output.stdout).into_owned();
     ensure!(
         output.status.success() && !manifests.trim().is_empty(),
-        "`trainyard manifests` ended with {} and printed {} bytes",
+        "`trainyard {words}` ended with {} and printed {} bytes",
         output.status,
         manifests.len()
     );
@@ -106,14 +125,13 @@ fn built_binary() -> Command {
     command
 }
 
-/// The rules of every role that the manifests bind to the operator, as the API server has them.
-pub(super) async fn rules(plane: &ControlPlane) -> Result<Vec<Value>> {
+/// The rules of every role that is bound to an account, as the API server has them.
+pub(super) async fn rules(kubectl: &Kubectl, user: &str) -> Result<Vec<Value>> {
     let words = ["get", "clusterroles,roles", "--all-namespaces", "-o", "json"];
-    let listed = plane.kubectl().run(&words).await?.stdout_of_success()?;
+    let listed = kubectl.run(&words).await?.stdout_of_success()?;
     let bindings = ["get", "clusterrolebindings,rolebindings", "--all-namespaces", "-o", "json"];
-    let bindings = plane.kubectl().run(&bindings).await?.stdout_of_success()?;
-    let user = plane.user(crate::control_plane::Identity::Operator);
-    Ok(rules_of(&user, &serde_json::from_str(&listed)?, &serde_json::from_str(&bindings)?))
+    let bindings = kubectl.run(&bindings).await?.stdout_of_success()?;
+    Ok(rules_of(user, &serde_json::from_str(&listed)?, &serde_json::from_str(&bindings)?))
 }
 
 fn rules_of(user: &str, roles: &Value, bindings: &Value) -> Vec<Value> {

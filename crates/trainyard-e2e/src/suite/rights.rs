@@ -1,7 +1,8 @@
-//! What the audit log says about the operator's rights: no request was refused for want of one,
-//! and no right is there that no request needed.
+//! What the audit log says about the rights of the operator, or of nodes: no request was refused for
+//! want of one, and no right is there that no request needed.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::install;
 use crate::control_plane::{ControlPlane, Identity};
+use crate::kubectl::Kubectl;
 use crate::manifest::tfjob;
 use crate::rest::{Resource, Rest};
 use crate::seen::text;
@@ -99,17 +101,25 @@ async fn create_owned_pod(rest: &Rest, job: &Value) -> Result<Value, kube::Error
 /// Verb and resource (with subresource), as `create pods`.
 type Right = (String, String);
 
-/// Checks the whole log.
-pub(super) async fn check(plane: &ControlPlane) -> Result<()> {
-    let log =
-        tokio::fs::read_to_string(plane.audit_log()).await.context("reading the audit log")?;
-    let exercised = used(&log, &plane.user(Identity::Operator))?;
-    let rules = install::rules(plane).await?;
-    ensure!(!rules.is_empty(), "no role is bound to {}", plane.user(Identity::Operator));
+/// Checks the whole log for the rights that this one has by its roles.
+pub(crate) async fn check(log: &Path, user: &str, kubectl: &Kubectl) -> Result<()> {
+    let exercised = exercised(log, user).await?;
+    let rules = install::rules(kubectl, user).await?;
+    ensure!(!rules.is_empty(), "no role is bound to {user}");
     let idle: Vec<_> =
         granted(&rules).into_iter().filter(|right| !exercised.contains(right)).collect();
-    ensure!(idle.is_empty(), "the role has rights that were never used: {idle:?}");
+    ensure!(idle.is_empty(), "the roles of {user} have rights that were never used: {idle:?}");
     Ok(())
+}
+
+/// Checks that nothing was refused, though not everything may have been tried.
+pub(crate) async fn check_refusals(log: &Path, user: &str) -> Result<()> {
+    exercised(log, user).await.map(drop)
+}
+
+async fn exercised(log: &Path, user: &str) -> Result<BTreeSet<Right>> {
+    let log = tokio::fs::read_to_string(log).await.context("reading the audit log")?;
+    used(&log, user)
 }
 
 /// The rights that the user's requests made use of; an error when one was refused.
@@ -130,14 +140,17 @@ fn used(log: &str, user: &str) -> Result<BTreeSet<Right>> {
         }
         let right = (text(&entry["verb"]).to_owned(), resource);
         let message = text(&entry["responseStatus"]["message"]);
-        // A full namespace is no want of rights.
-        if entry["responseStatus"]["code"] == 403 && !message.contains("exceeded quota") {
+        // A full namespace is no want of rights, nor is one that is being deleted.
+        let is_closed = |words| message.contains(words);
+        let closed =
+            ["exceeded quota", "because it is being terminated"].into_iter().any(is_closed);
+        if entry["responseStatus"]["code"] == 403 && !closed {
             refused.insert((right.clone(), message.to_owned()));
         }
         exercised.insert(right);
     }
     if !refused.is_empty() {
-        bail!("the operator was refused: {refused:?}");
+        bail!("{user} was refused: {refused:?}");
     }
     Ok(exercised)
 }

@@ -1,11 +1,12 @@
 //! Operators that a scenario starts, stops and crashes itself.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use kube::Client;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use trainyard_operator::{Health, Metrics, Operator, Options};
 
@@ -80,6 +81,8 @@ pub fn quick_options() -> Options {
     options.planner.counts_delay_ms = 100;
     options.planner.lost_pod_ms = 1_000;
     options.retry_max = Duration::from_secs(1);
+    // The same as the time of day, except where the runtime's time is paused.
+    options.time = trainyard_operator::Time::OfRuntime;
     options
 }
 

@@ -3,7 +3,13 @@
 use std::io::{self, IsTerminal as _};
 
 use clap::ValueEnum;
-use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::{
+    EnvFilter, Layer as _, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
+
+use crate::yard::residents::Lines;
 
 /// The client warns of an unchecked certificate at every connection; we say it once.
 const QUIET: &str = "kube_client::client::tls=error";
@@ -32,13 +38,26 @@ fn filter(level: Option<&str>) -> EnvFilter {
 
 /// Starts the log of this process, at this level or at what `RUST_LOG` says.
 pub(super) fn start(format: Format, level: Option<&str>) {
-    let registry = tracing_subscriber::registry().with(filter(level));
+    start_with(format, level, None);
+}
+
+/// The same; what a part of the program says is kept as well, whatever the level.
+pub(super) fn start_with(format: Format, level: Option<&str>, kept: Option<(&'static str, Lines)>) {
+    let kept = kept.map(|(part, lines)| {
+        let only = Targets::new().with_target(part, LevelFilter::INFO);
+        fmt::layer().with_writer(lines).with_ansi(false).with_filter(only)
+    });
+    let registry = tracing_subscriber::registry().with(kept);
     let lines = fmt::layer().with_writer(io::stderr);
     let started = match format {
         Format::Json => {
-            registry.with(lines.json().flatten_event(true).with_current_span(false)).try_init()
+            let lines = lines.json().flatten_event(true).with_current_span(false);
+            registry.with(lines.with_filter(filter(level))).try_init()
         }
-        Format::Text => registry.with(lines.with_ansi(io::stderr().is_terminal())).try_init(),
+        Format::Text => {
+            let lines = lines.with_ansi(io::stderr().is_terminal());
+            registry.with(lines.with_filter(filter(level))).try_init()
+        }
     };
     // It fails only where somebody has started a log before: that one serves as well.
     let _ = started;

@@ -1,0 +1,73 @@
+//! What all requests share: the store, the table of kinds, the time and the keys.
+//!
+//! Must not know transport.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::clock::Clock;
+use crate::crd;
+use crate::kind::World;
+use crate::kinds;
+use crate::registry::Registry;
+use crate::store::{self, Store};
+use crate::tokens::Tokens;
+
+/// Where definitions are stored.
+pub(crate) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// The state behind the API.
+pub(crate) struct Api {
+    pub(crate) store: Store,
+    pub(crate) registry: Registry,
+    pub(crate) clock: Clock,
+    pub(crate) tokens: Tokens,
+}
+
+impl Api {
+    /// The API over a store that may hold something already.
+    pub(crate) fn new(store: Store, clock: Clock, tokens: Tokens) -> Arc<Self> {
+        let api = Self { store, registry: Registry::new(kinds::rows()), clock, tokens };
+        api.define();
+        Arc::new(api)
+    }
+
+    /// Makes the rows of definitions what the stored definitions say, and tells where the objects are
+    /// stored of those that are gone.
+    pub(crate) fn define(&self) -> Vec<String> {
+        let definitions = self.list(DEFINITIONS, None);
+        let is_there = |storage: &str| {
+            definitions.iter().any(|definition| definition["metadata"]["name"] == *storage)
+        };
+        let rows = self.registry.table().rows();
+        let defined = rows.iter().filter(|row| row.defined);
+        let gone = defined.map(|row| row.storage.clone()).filter(|name| !is_there(name)).collect();
+        let kinds = definitions.iter().filter_map(|definition| {
+            crd::kind_of(definition)
+                .inspect_err(|error| {
+                    let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+                    tracing::error!(definition = name, %error, "a stored definition is not served");
+                })
+                .ok()
+        });
+        self.registry.define(kinds.collect());
+        gone
+    }
+}
+
+impl World for Api {
+    fn get(&self, storage: &str, namespace: &str, name: &str) -> Option<Value> {
+        self.store.get(storage, namespace, name).map(|stored| stored.value())
+    }
+
+    fn list(&self, storage: &str, namespace: Option<&str>) -> Vec<Value> {
+        let all = store::Query { namespace, ..store::Query::default() };
+        let listing = self.store.list(storage, &all).unwrap_or_default();
+        listing.items.iter().map(|stored| stored.value()).collect()
+    }
+
+    fn now(&self) -> String {
+        self.clock.text()
+    }
+}

@@ -1,0 +1,333 @@
+//! The yard's own authority: keys and certificates of the server, its clients and its nodes.
+//!
+//! Owns making, keeping and reading them. Must not know requests.
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ::ring::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+
+use crate::tokens::{TokenError, Tokens};
+
+/// What is wrong with keys.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// A file of the authority.
+    #[error(
+        "{what} {path}: {source}; check that the folder is yours, or remove the file to have it made anew"
+    )]
+    File {
+        /// Reading or writing.
+        what: &'static str,
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A key or certificate that cannot be used.
+    #[error("the {what} cannot be used: {problem}")]
+    Unusable {
+        /// Which one.
+        what: &'static str,
+        /// What the library said.
+        problem: String,
+    },
+}
+
+impl KeyError {
+    /// A stable name of the variant, for logs and metrics.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::File { .. } => "key_file",
+            Self::Unusable { .. } => "key_unusable",
+        }
+    }
+}
+
+fn unusable(what: &'static str) -> impl Fn(rcgen::Error) -> KeyError {
+    move |error| KeyError::Unusable { what, problem: error.to_string() }
+}
+
+/// A certificate with its key, as text.
+#[derive(Debug, Clone)]
+pub struct Credentials {
+    /// The certificate in PEM.
+    pub certificate: String,
+    /// The key in PEM.
+    pub key: String,
+}
+
+/// The yard's authority.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: String,
+    pub(crate) token_key: Vec<u8>,
+}
+
+impl Authority {
+    /// An authority that lives as long as the process.
+    pub fn ephemeral() -> Result<Self, KeyError> {
+        let (certificate, key) = made()?;
+        Self::read(certificate, &key, new_token_key()?)
+    }
+
+    /// The authority kept in a folder; made there if there is none.
+    pub fn open(folder: &Path) -> Result<Self, KeyError> {
+        let path = |name: &str| folder.join(name);
+        let paths = [path("ca.crt"), path("ca.key"), path("token.key")];
+        let kept = (read(&paths[0])?, read(&paths[1])?);
+        let (certificate, key) = if let (Some(certificate), Some(key)) = kept {
+            (text(&certificate), text(&key))
+        } else {
+            let (certificate, key) = made()?;
+            write(&paths[1], key.as_bytes())?;
+            write(&paths[0], certificate.as_bytes())?;
+            (certificate, key)
+        };
+        let token_key = if let Some(key) = read(&paths[2])? {
+            key
+        } else {
+            let key = new_token_key()?;
+            write(&paths[2], &key)?;
+            key
+        };
+        Self::read(certificate, &key, token_key)
+    }
+
+    fn read(certificate: String, key: &str, token_key: Vec<u8>) -> Result<Self, KeyError> {
+        let key = KeyPair::from_pem(key).map_err(unusable("authority's key"))?;
+        let issuer = Issuer::from_ca_cert_pem(&certificate, key);
+        let issuer = issuer.map_err(unusable("authority's certificate"))?;
+        Ok(Self { issuer, certificate, token_key })
+    }
+
+    /// The certificate that clients trust, in PEM.
+    #[must_use]
+    pub fn certificate(&self) -> &str {
+        &self.certificate
+    }
+
+    /// A token that lets its bearer do everything; the same as long as the authority is.
+    #[must_use]
+    pub fn user_token(&self) -> String {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.token_key);
+        URL_SAFE_NO_PAD.encode(hmac::sign(&key, b"the user's token"))
+    }
+
+    /// A certificate for a client.
+    pub fn client(&self, name: &str, groups: &[&str]) -> Result<Credentials, KeyError> {
+        self.issue(name, groups, &[], ExtendedKeyUsagePurpose::ClientAuth)
+    }
+
+    fn issue(
+        &self,
+        name: &str,
+        groups: &[&str],
+        hosts: &[String],
+        usage: ExtendedKeyUsagePurpose,
+    ) -> Result<Credentials, KeyError> {
+        let what = unusable("certificate");
+        let mut params = CertificateParams::new(hosts.to_vec()).map_err(&what)?;
+        params.distinguished_name.push(DnType::CommonName, name);
+        for group in groups {
+            params.distinguished_name.push(DnType::OrganizationName, *group);
+        }
+        params.extended_key_usages.push(usage);
+        params.key_usages.push(KeyUsagePurpose::DigitalSignature);
+        let key = KeyPair::generate().map_err(&what)?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(&what)?;
+        Ok(Credentials { certificate: certificate.pem(), key: key.serialize_pem() })
+    }
+
+    /// TLS for the server: clients may show a certificate of this authority, or none.
+    pub(crate) fn server_tls(&self, hosts: &[String]) -> Result<Arc<ServerConfig>, KeyError> {
+        let what = |error: &dyn std::fmt::Display| KeyError::Unusable {
+            what: "server's certificate",
+            problem: error.to_string(),
+        };
+        let credentials =
+            self.issue("kube-apiserver", &[], hosts, ExtendedKeyUsagePurpose::ServerAuth)?;
+        let provider = Arc::new(ring::default_provider());
+        let roots = Arc::new(self.roots()?);
+        let clients = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
+            .allow_unauthenticated()
+            .build()
+            .map_err(|error| what(&error))?;
+        let (chain, key) = parts(&credentials)?;
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| what(&error))?
+            .with_client_cert_verifier(clients)
+            .with_single_cert(chain, key)
+            .map_err(|error| what(&error))?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+
+    /// TLS towards nodes: who we are to them. Their own certificates are made by themselves and
+    /// are not checked, as by the real server unless it is told otherwise; nodes are on loopback.
+    pub(crate) fn node_tls(&self, name: &str) -> Result<Arc<ClientConfig>, KeyError> {
+        let credentials = self.client(name, &["system:masters"])?;
+        let (chain, key) = parts(&credentials)?;
+        let provider = Arc::new(ring::default_provider());
+        let unusable = |error: rustls::Error| KeyError::Unusable {
+            what: "certificate for nodes",
+            problem: error.to_string(),
+        };
+        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(unusable)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyNode(provider)))
+            .with_client_auth_cert(chain, key)
+            .map_err(unusable)?;
+        Ok(Arc::new(config))
+    }
+
+    fn roots(&self) -> Result<RootCertStore, KeyError> {
+        let problem = |problem: String| KeyError::Unusable { what: "authority", problem };
+        let mut roots = RootCertStore::empty();
+        let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes());
+        let certificate = certificate.map_err(|error| problem(error.to_string()))?;
+        roots.add(certificate).map_err(|error| problem(error.to_string()))?;
+        Ok(roots)
+    }
+}
+
+/// Takes any node's certificate; its signature must fit.
+#[derive(Debug)]
+struct AnyNode(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyNode {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+type Parts = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn parts(credentials: &Credentials) -> Result<Parts, KeyError> {
+    let problem = |error: rustls::pki_types::pem::Error| KeyError::Unusable {
+        what: "certificate",
+        problem: error.to_string(),
+    };
+    let chain = CertificateDer::from_pem_slice(credentials.certificate.as_bytes());
+    let key = PrivateKeyDer::from_pem_slice(credentials.key.as_bytes());
+    Ok((vec![chain.map_err(problem)?], key.map_err(problem)?))
+}
+
+fn made() -> Result<(String, String), KeyError> {
+    let what = unusable("authority");
+    let mut params = CertificateParams::new(Vec::new()).map_err(&what)?;
+    params.distinguished_name.push(DnType::CommonName, "trainyard");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    let key = KeyPair::generate().map_err(&what)?;
+    let certificate = params.self_signed(&key).map_err(&what)?;
+    Ok((certificate.pem(), key.serialize_pem()))
+}
+
+fn new_token_key() -> Result<Vec<u8>, KeyError> {
+    Tokens::new_key().map_err(|error: TokenError| KeyError::Unusable {
+        what: "signing key",
+        problem: error.to_string(),
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn read(path: &Path) -> Result<Option<Vec<u8>>, KeyError> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(KeyError::File { what: "reading", path: path.to_owned(), source }),
+    }
+}
+
+/// Writes a file that only its owner may read, whole or not at all.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), KeyError> {
+    let failed = |source| KeyError::File { what: "writing", path: path.to_owned(), source };
+    let beside = path.with_extension("new");
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&beside)
+        .map_err(failed)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
+    std::fs::rename(&beside, path).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_authority_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Authority::open(folder.path()).unwrap();
+        let second = Authority::open(folder.path()).unwrap();
+        assert_eq!(first.certificate(), second.certificate());
+        assert_eq!(first.token_key, second.token_key);
+        second.client("me", &["system:masters"]).unwrap();
+        second.server_tls(&["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+        second.node_tls("kube-apiserver-kubelet-client").unwrap();
+    }
+
+    #[test]
+    fn a_broken_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        Authority::open(folder.path()).unwrap();
+        std::fs::write(folder.path().join("ca.key"), "rubbish").unwrap();
+        assert_eq!(Authority::open(folder.path()).map(|_| ()).unwrap_err().kind(), "key_unusable");
+    }
+}

@@ -1,0 +1,108 @@
+//! How much is let in at once: requests under way, watches, bytes of a body and the time it takes.
+//!
+//! Must not know what is asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::failure::Failure;
+
+/// Bounds that hold for all clients together.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Requests that are answered at once.
+    pub in_flight: usize,
+    /// Watches, logs and sessions open at the same time.
+    pub long: usize,
+    /// Bytes of a request's body.
+    pub body: usize,
+    /// How long a client may take to send a body.
+    pub body_time: Duration,
+    /// Connections at once.
+    pub connections: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            in_flight: 400,
+            long: 4_000,
+            body: 3 * 1024 * 1024,
+            body_time: Duration::from_secs(30),
+            connections: 2_000,
+        }
+    }
+}
+
+/// Lets requests in within bounds.
+pub(crate) struct Gate {
+    bounds: Bounds,
+    short: Arc<Semaphore>,
+    long: Arc<Semaphore>,
+}
+
+impl Gate {
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            short: Arc::new(Semaphore::new(bounds.in_flight)),
+            long: Arc::new(Semaphore::new(bounds.long)),
+        }
+    }
+
+    pub(crate) const fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
+    /// A place for a request; refused at once when there is none.
+    pub(crate) fn enter(&self, is_long: bool) -> Result<OwnedSemaphorePermit, Failure> {
+        let places = if is_long { &self.long } else { &self.short };
+        places.clone().try_acquire_owned().map_err(|_| {
+            let mut failure =
+                Failure::new(429, "TooManyRequests", "too many requests, please try again later");
+            failure.retry_after = Some(1);
+            failure
+        })
+    }
+
+    /// The whole body, within bounds.
+    pub(crate) async fn body(&self, body: Incoming) -> Result<Bytes, Failure> {
+        let read = tokio::time::timeout(self.bounds.body_time, collect(body, self.bounds.body));
+        read.await.unwrap_or_else(|_| {
+            Err(Failure::new(408, "Timeout", "the body did not arrive in time: send it at once"))
+        })
+    }
+}
+
+async fn collect(mut body: Incoming, most: usize) -> Result<Bytes, Failure> {
+    let mut whole = BytesMut::new();
+    let mut first = None;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            Failure::bad_request(format!("the body could not be read: {error}"))
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if whole.len() + first.as_ref().map_or(0, Bytes::len) + data.len() > most {
+            return Err(Failure::new(
+                413,
+                "RequestEntityTooLarge",
+                format!("Request entity too large: limit is {most}"),
+            ));
+        }
+        // Most bodies come in one piece, which then needs no copying.
+        match (first.take(), whole.is_empty()) {
+            (None, true) => first = Some(data),
+            (Some(piece), _) => {
+                whole.extend_from_slice(&piece);
+                whole.extend_from_slice(&data);
+            }
+            (None, false) => whole.extend_from_slice(&data),
+        }
+    }
+    Ok(first.unwrap_or_else(|| whole.freeze()))
+}

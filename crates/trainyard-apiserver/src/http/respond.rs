@@ -1,0 +1,285 @@
+//! One request, one answer: who asks, what for, whether they may, and who knows.
+//!
+//! Must not know sockets.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, header};
+use hyper::body::Incoming;
+use serde_json::Value;
+
+use super::auth::{Doors, unauthorized};
+use super::gate::Gate;
+use super::{public, rights};
+use crate::answer::{self, Body};
+use crate::api::{Api, DEFINITIONS};
+use crate::failure::Failure;
+use crate::kind::{Caller, World as _};
+use crate::kubelet::{self, Kubelets};
+use crate::metrics::Metrics;
+use crate::openapi::{self, discovery};
+use crate::registry::Table;
+use crate::request::accept;
+use crate::request::path::{self, ApiPath, Path};
+use crate::request::query::Query;
+use crate::verbs::{self, Ask, Target};
+
+/// What all connections share.
+pub(crate) struct Core {
+    pub(crate) api: Arc<Api>,
+    pub(crate) gate: Gate,
+    pub(crate) doors: Doors,
+    pub(crate) kubelets: Kubelets,
+    pub(crate) metrics: Metrics,
+    /// Names under which the server may be asked for; a page in a browser cannot use another.
+    pub(crate) hosts: Vec<String>,
+    /// Where the server is, for clients that ask.
+    pub(crate) address: String,
+    documents: Mutex<Option<Documents>>,
+}
+
+/// Documents about the kinds, made once for each edition of the table.
+struct Documents {
+    edition: u64,
+    index: Bytes,
+}
+
+/// The other end of a connection.
+#[derive(Clone)]
+pub(crate) enum Peer {
+    /// A component in this process.
+    Inside(Caller),
+    /// A client of the network, with the identity of its certificate.
+    Network(Option<Caller>),
+}
+
+impl Core {
+    pub(crate) fn new(
+        api: Arc<Api>,
+        gate: Gate,
+        doors: Doors,
+        kubelets: Kubelets,
+        hosts: Vec<String>,
+        address: String,
+    ) -> Self {
+        let (metrics, documents) = (Metrics::default(), Mutex::default());
+        Self { api, gate, doors, kubelets, metrics, hosts, address, documents }
+    }
+
+    /// Answers a request.
+    pub(crate) async fn respond(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        peer: &Peer,
+    ) -> Response<Body> {
+        let started = tokio::time::Instant::now();
+        let (parts, body) = request.into_parts();
+        let method = parts.method.clone();
+        let (verb, answered) = self.route(parts, body, peer).await;
+        let response = answered.unwrap_or_else(|failure| answer::failure(&failure));
+        self.metrics.count(verb, &method, response.status().as_u16(), started.elapsed());
+        response
+    }
+
+    async fn route(
+        self: &Arc<Self>,
+        parts: Parts,
+        body: Incoming,
+        peer: &Peer,
+    ) -> (&'static str, Result<Response<Body>, Failure>) {
+        if let Err(failure) = self.check_host(&parts, peer) {
+            return ("refused", Err(failure));
+        }
+        let get = parts.method == Method::GET || parts.method == Method::HEAD;
+        if let Some(response) = public::answer(parts.uri.path()).filter(|_| get) {
+            return ("public", Ok(response));
+        }
+        let caller = match self.caller(&parts.headers, peer) {
+            Ok(caller) => caller,
+            Err(failure) => return ("refused", Err(failure)),
+        };
+        match path::read(parts.uri.path()) {
+            Path::Api(path) if !path.resource.is_empty() => {
+                let query = Query::read(parts.uri.query());
+                let verb = verb_of(&parts.method, &path, &query);
+                (verb, self.objects(parts, body, path, query, caller, verb).await)
+            }
+            path => ("discovery", self.about_kinds(&parts, &path)),
+        }
+    }
+
+    fn check_host(&self, parts: &Parts, peer: &Peer) -> Result<(), Failure> {
+        if matches!(peer, Peer::Inside(_)) {
+            return Ok(());
+        }
+        let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let host = host.or(parts.uri.host()).unwrap_or_default();
+        let name = host
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once(']'))
+            .map_or_else(|| host.split(':').next().unwrap_or_default(), |(inner, _)| inner);
+        if self.hosts.iter().any(|known| known == name) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            421,
+            "Misdirected",
+            format!("this server is not {name:?}: ask for one of {}", self.hosts.join(", ")),
+        ))
+    }
+
+    fn caller(&self, headers: &HeaderMap, peer: &Peer) -> Result<Caller, Failure> {
+        let certificate = match peer {
+            Peer::Inside(caller) => return Ok(caller.clone()),
+            Peer::Network(certificate) => certificate.as_ref(),
+        };
+        self.doors.identify(&self.api, certificate, headers)?.ok_or_else(unauthorized)
+    }
+
+    async fn objects(
+        self: &Arc<Self>,
+        parts: Parts,
+        body: Incoming,
+        path: ApiPath,
+        query: Query,
+        caller: Caller,
+        verb: &'static str,
+    ) -> Result<Response<Body>, Failure> {
+        if path.group == kubelet::METRICS_GROUP {
+            return self.kubelets.metrics(&self.api, &path, &query).await;
+        }
+        let rest = path.rest.clone();
+        let target = Target::find(&self.api.registry.table(), path)?;
+        let resource = match &target.subresource {
+            Some(subresource) => format!("{}/{subresource}", target.kind.plural),
+            None => target.kind.plural.clone(),
+        };
+        let act = rights::Act {
+            verb,
+            group: &target.kind.group,
+            resource,
+            namespace: &target.namespace,
+            name: target.name.as_deref().unwrap_or_default(),
+        };
+        rights::check(self.api.as_ref(), &caller, &act)?;
+        let is_long = query.flag("watch") || kubelet::serves(&target);
+        let place = self.gate.enter(is_long)?;
+        let accept = text(&parts.headers, &header::ACCEPT).map(str::to_owned);
+        if kubelet::serves(&target) {
+            let request = Request::from_parts(parts, body);
+            let response =
+                self.kubelets.pass_on(&self.api, &target, &query, &rest, request).await?;
+            return Ok(response.map(|body| body.holding(place)));
+        }
+        let method = parts.method.clone();
+        let content_type = text(&parts.headers, &header::CONTENT_TYPE).unwrap_or_default();
+        let content_type = content_type.split(';').next().unwrap_or_default().trim().to_owned();
+        let form = verbs::form(accept.as_deref())?;
+        let ask = Ask { target, query, caller, form, content_type };
+        let bytes = if method == Method::GET { Bytes::new() } else { self.gate.body(body).await? };
+        let response = verbs::perform(&self.api, &method, &ask, &bytes).await?;
+        Ok(if is_long { response.map(|body| body.holding(place)) } else { response })
+    }
+
+    /// Which kinds there are, and what they look like.
+    fn about_kinds(&self, parts: &Parts, path: &Path) -> Result<Response<Body>, Failure> {
+        if parts.method != Method::GET {
+            return Err(Failure::new(
+                405,
+                "MethodNotAllowed",
+                "the server does not allow this method on the requested resource",
+            ));
+        }
+        let table = self.api.registry.table();
+        let kinds = table.rows();
+        let accept = text(&parts.headers, &header::ACCEPT);
+        let aggregated = accept::aggregated_discovery(accept);
+        let value = match (path, aggregated) {
+            (Path::CoreVersions, Some(version)) => {
+                return Ok(discovered(&discovery::aggregated_core(&kinds), version));
+            }
+            (Path::Groups, Some(version)) => {
+                return Ok(discovered(&discovery::aggregated_groups(&kinds), version));
+            }
+            (Path::CoreVersions, None) => Some(discovery::core_versions(&self.address)),
+            (Path::Groups, None) => Some(discovery::groups(&kinds)),
+            (Path::Group(group), _) => discovery::group(&kinds, group),
+            (Path::Api(path), _) => discovery::resources(&kinds, &path.group, &path.version),
+            (Path::Other(path), _) => return self.document(path, &table),
+        };
+        value.map(|value| answer::value(200, &value)).ok_or_else(Failure::no_such_path)
+    }
+
+    fn document(&self, path: &str, table: &Table) -> Result<Response<Body>, Failure> {
+        let kinds = table.rows();
+        let definitions = || self.api.list(DEFINITIONS, None);
+        match path {
+            "/" => Ok(answer::value(200, &paths())),
+            "/metrics" => Ok(public::plain(self.metrics.text())),
+            "/openapi/v3" => {
+                let mut documents = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
+                let known = documents.as_ref().filter(|known| known.edition == table.edition);
+                let index = match known {
+                    Some(known) => known.index.clone(),
+                    None => openapi::index(&kinds, &definitions()).to_string().into(),
+                };
+                *documents = Some(Documents { edition: table.edition, index: index.clone() });
+                Ok(answer::text(200, index))
+            }
+            other => {
+                let document = other.strip_prefix("/openapi/v3/").and_then(|path| {
+                    let words: Vec<&str> = path.split('/').collect();
+                    match words.as_slice() {
+                        ["api", version] => openapi::document("", version, &kinds, &[]),
+                        ["apis", group, version] => {
+                            openapi::document(group, version, &kinds, &definitions())
+                        }
+                        _ => None,
+                    }
+                });
+                document.map(|text| answer::text(200, text)).ok_or_else(Failure::no_such_path)
+            }
+        }
+    }
+}
+
+fn paths() -> Value {
+    serde_json::json!({"paths": [
+        "/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz",
+        "/version",
+    ]})
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Aggregated discovery says in its type what it is.
+fn discovered(value: &Value, version: &'static str) -> Response<Body> {
+    let mut value = value.clone();
+    value["apiVersion"] = format!("apidiscovery.k8s.io/{version}").into();
+    let mut response = answer::value(200, &value);
+    let media =
+        format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
+    if let Ok(media) = header::HeaderValue::try_from(media) {
+        response.headers_mut().insert(header::CONTENT_TYPE, media);
+    }
+    response
+}
+
+/// What roles call a request.
+fn verb_of(method: &Method, path: &ApiPath, query: &Query) -> &'static str {
+    match (method, path.name.is_some()) {
+        (&Method::GET, _) if query.flag("watch") => "watch",
+        (&Method::GET, true) => "get",
+        (&Method::GET, false) => "list",
+        (&Method::POST, _) => "create",
+        (&Method::PUT, _) => "update",
+        (&Method::PATCH, _) => "patch",
+        (&Method::DELETE, true) => "delete",
+        (&Method::DELETE, false) => "deletecollection",
+        _ => "other",
+    }
+}

@@ -1,0 +1,226 @@
+//! Deleting an object: at once, after a grace period, or when the last finalizer is gone.
+
+use bytes::Bytes;
+use http::Response;
+use jiff::{Timestamp, ToSpan as _};
+use serde_json::{Value, json};
+
+use super::options::{DeleteOptions, Propagation};
+use super::{Ask, definitions, read, update, write};
+use crate::answer::{self, Body};
+use crate::api::Api;
+use crate::clock;
+use crate::failure::Failure;
+use crate::kind::Grace;
+use crate::kinds::admission;
+use crate::object::Object;
+use crate::store::{Change, CommitError, Expect};
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+/// A deletion that meets another write is tried again, so often.
+const TRIES: usize = 8;
+
+/// Kinds whose deletion is answered with the object instead of a word of success.
+const SHOWN: [&str; 10] = [
+    "pods",
+    "services",
+    "serviceaccounts",
+    "namespaces",
+    "persistentvolumes",
+    "persistentvolumeclaims",
+    "resourcequotas",
+    "podtemplates",
+    "storageclasses.storage.k8s.io",
+    "csidrivers.storage.k8s.io",
+];
+
+/// What became of an object.
+pub(super) enum Deleted {
+    /// It is gone; this was its last state.
+    Gone(Object),
+    /// It waits for its kubelet or its finalizers.
+    Marked(Object),
+}
+
+/// Deletes an object.
+pub(super) async fn delete(
+    api: &Api,
+    ask: &Ask,
+    name: &str,
+    body: &Bytes,
+) -> Result<Response<Body>, Failure> {
+    let options = DeleteOptions::read(ask, body)?;
+    let deleted = remove(api, ask, name, &options).await?;
+    Ok(match deleted {
+        Deleted::Gone(last) if !SHOWN.contains(&ask.target.kind.storage.as_str()) => {
+            answer::success(200, Some((&ask.target.about(name), &last.meta.uid)))
+        }
+        Deleted::Gone(object) | Deleted::Marked(object) => {
+            write::answer(api, ask, 200, &object, &[])
+        }
+    })
+}
+
+/// Deletes an object, trying again when it is written in between.
+pub(super) async fn remove(
+    api: &Api,
+    ask: &Ask,
+    name: &str,
+    options: &DeleteOptions,
+) -> Result<Deleted, Failure> {
+    admission::delete(&ask.target.kind, name)?;
+    for _ in 0..TRIES {
+        let old = read::find(api, ask, name)?;
+        check(ask, name, &old, options)?;
+        let mut object = old.value();
+        let step = step(api, ask, &mut object, options);
+        let draft = write::draft(ask, &object)?;
+        if options.dry {
+            return Ok(Deleted::Gone(old));
+        }
+        let change = match step {
+            Step::Pending => return Ok(Deleted::Marked(old)),
+            Step::Mark if draft.clone().at(old.revision).text == old.text => {
+                return Ok(Deleted::Marked(old));
+            }
+            Step::Mark => Change::Put(draft),
+            Step::Remove => Change::Delete(draft),
+        };
+        let gone = matches!(change, Change::Delete(_));
+        let key = write::key(ask, &object);
+        match api.store.commit(key, Expect::Revision(old.revision), change).await {
+            Ok(stored) => {
+                definitions::after_write(api, ask).await;
+                return Ok(if gone { Deleted::Gone(stored) } else { Deleted::Marked(stored) });
+            }
+            Err(CommitError::Changed(_)) => {}
+            Err(error) => return Err(write::refused(ask, name, &error)),
+        }
+    }
+    Err(Failure::stale(ask.target.about(name)))
+}
+
+fn check(ask: &Ask, name: &str, old: &Object, options: &DeleteOptions) -> Result<(), Failure> {
+    let about = || crate::failure::About::new(&ask.target.kind.group, &ask.target.kind.kind, name);
+    if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != &*old.meta.uid) {
+        return Err(Failure::conflict(
+            about(),
+            &format!(
+                "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+                old.meta.uid
+            ),
+        ));
+    }
+    let revision = old.revision.to_string();
+    if let Some(said) = options.resource_version.as_deref().filter(|said| *said != revision) {
+        return Err(Failure::conflict(
+            about(),
+            &format!(
+                "the ResourceVersion in the precondition ({said}) does not match the ResourceVersion in record ({revision}). The object might have been modified"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// What a deletion does to an object.
+enum Step {
+    /// It goes.
+    Remove,
+    /// It is marked.
+    Mark,
+    /// It was marked before, and nothing becomes shorter by this.
+    Pending,
+}
+
+fn step(api: &Api, ask: &Ask, object: &mut Value, options: &DeleteOptions) -> Step {
+    let now = api.clock.now();
+    let finalizers = set_finalizers(object, options.propagation);
+    definitions::before_delete(ask, object);
+    let grace =
+        match ask.target.kind.rules.grace(object, options.grace.map(|n| if n < 0 { 1 } else { n }))
+        {
+            Grace::None => 0,
+            Grace::Seconds(seconds) => seconds,
+        };
+    let marked = marked_seconds(object);
+    match marked {
+        Some(left) if left > 0 && grace >= left && !finalizers => return Step::Pending,
+        Some(left) if left > 0 && grace < left => shorten(object, left, grace, now),
+        None => mark(object, grace, now),
+        Some(_) => {}
+    }
+    let held_by_namespace = begin_namespace_end(ask, object);
+    if update::is_finished(object) && !held_by_namespace { Step::Remove } else { Step::Mark }
+}
+
+/// How many seconds an object that is marked was given.
+fn marked_seconds(object: &Value) -> Option<i64> {
+    let metadata = &object["metadata"];
+    metadata["deletionTimestamp"].as_str()?;
+    Some(metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0))
+}
+
+fn mark(object: &mut Value, grace: i64, now: Timestamp) {
+    let metadata = &mut object["metadata"];
+    let at = now.checked_add(grace.seconds()).unwrap_or(now);
+    metadata["deletionTimestamp"] = json!(clock::seconds(at));
+    metadata["deletionGracePeriodSeconds"] = json!(grace);
+    if let Some(generation) = metadata["generation"].as_i64().filter(|generation| *generation > 0) {
+        metadata["generation"] = json!(generation + 1);
+    }
+}
+
+/// A shorter grace period counts from when the deletion began.
+fn shorten(object: &mut Value, left: i64, grace: i64, now: Timestamp) {
+    let metadata = &mut object["metadata"];
+    let was = metadata["deletionTimestamp"].as_str().and_then(|text| text.parse().ok());
+    let at = was.and_then(|was: Timestamp| was.checked_sub((left - grace).seconds()).ok());
+    let at = at.unwrap_or(now).max(now);
+    metadata["deletionTimestamp"] = json!(clock::seconds(at));
+    metadata["deletionGracePeriodSeconds"] = json!(grace);
+}
+
+/// Sets what the garbage collector is to do; whether that changed anything.
+fn set_finalizers(object: &mut Value, propagation: Option<Propagation>) -> bool {
+    let Some(propagation) = propagation else { return false };
+    let metadata = &mut object["metadata"];
+    let had: Vec<String> = metadata["finalizers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|finalizer| finalizer.as_str().map(str::to_owned))
+        .collect();
+    let mut has: Vec<String> = had
+        .iter()
+        .filter(|finalizer| *finalizer != ORPHAN && *finalizer != FOREGROUND)
+        .cloned()
+        .collect();
+    match propagation {
+        Propagation::Orphan => has.push(ORPHAN.to_owned()),
+        Propagation::Foreground => has.push(FOREGROUND.to_owned()),
+        Propagation::Background => {}
+    }
+    let changed = had != has;
+    if let (true, Some(metadata)) = (changed, metadata.as_object_mut()) {
+        if has.is_empty() {
+            metadata.remove("finalizers");
+        } else {
+            metadata.insert("finalizers".to_owned(), json!(has));
+        }
+    }
+    changed
+}
+
+/// A namespace is emptied before it goes.
+fn begin_namespace_end(ask: &Ask, object: &mut Value) -> bool {
+    if ask.target.kind.storage != "namespaces" {
+        return false;
+    }
+    let held = object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
+    if held {
+        object["status"]["phase"] = json!("Terminating");
+    }
+    held
+}

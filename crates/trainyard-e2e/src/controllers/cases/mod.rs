@@ -1,0 +1,77 @@
+//! The cases, by controller.
+
+mod accounts;
+mod claims;
+mod endpoints;
+mod expiry;
+mod garbage;
+mod namespaces;
+mod nodes;
+
+use std::pin::Pin;
+
+use anyhow::{Result, ensure};
+use kube::Client;
+use serde_json::Value;
+use trainyard_apiserver::controllers::{self, Settings};
+
+use super::CERTIFICATE;
+use super::ground::{Ground, look};
+use crate::rest::Rest;
+
+type Played<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
+
+/// A case.
+#[derive(Clone, Copy)]
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    pub(super) play: for<'a> fn(&'a Ground) -> Played<'a>,
+}
+
+/// Cases named after their functions.
+macro_rules! cases {
+    ($file:literal: $($play:ident),+ $(,)?) => {
+        vec![$($crate::controllers::cases::Case {
+            name: concat!($file, "/", stringify!($play)),
+            play: |ground| Box::pin($play(ground)),
+        }),+]
+    };
+}
+pub(crate) use cases;
+
+/// All of them.
+pub(super) fn all() -> Vec<Case> {
+    [
+        accounts::all(),
+        claims::all(),
+        endpoints::all(),
+        expiry::all(),
+        garbage::all(),
+        namespaces::all(),
+        nodes::all(),
+    ]
+    .concat()
+}
+
+/// A fresh yard has its objects, and making them again harms nothing.
+pub(super) async fn bootstrap(client: &Client, settings: &Settings) -> Result<()> {
+    controllers::bootstrap(client.clone(), settings.clone()).await?;
+    controllers::bootstrap(client.clone(), settings.clone()).await?;
+    let rest = Rest::new(client.clone(), "");
+    for path in [
+        "/api/v1/namespaces/kubeflow",
+        "/api/v1/namespaces/kube-node-lease",
+        "/api/v1/namespaces/kubeflow/serviceaccounts/default",
+        "/api/v1/namespaces/default/services/kubernetes",
+        "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical",
+    ] {
+        ensure!(!look(&rest, path).await?.is_null(), "{path} is not there");
+    }
+    let class = look(&rest, "/apis/storage.k8s.io/v1/storageclasses/standard").await?;
+    let default = "/metadata/annotations/storageclass.kubernetes.io~1is-default-class";
+    ensure!(class.pointer(default) == Some(&Value::from("true")), "{class:#}");
+    let path = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
+    let certificate = look(&rest, path).await?;
+    ensure!(certificate["data"]["ca.crt"] == CERTIFICATE, "{certificate:#}");
+    Ok(())
+}

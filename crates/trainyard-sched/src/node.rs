@@ -1,0 +1,71 @@
+//! A node as the scheduler sees it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::Amounts;
+use crate::taint::Taint;
+
+/// A node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub uid: String,
+    /// Its version; 0 when versions cannot be compared.
+    pub version: u64,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// What pods may use of it.
+    pub has: Amounts,
+    /// Whether it takes no new pods.
+    pub is_cordoned: bool,
+    pub(crate) taints: Vec<Taint>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Wire {
+    metadata: Metadata,
+    spec: Spec,
+    status: Status,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    uid: String,
+    resource_version: String,
+    labels: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    unschedulable: bool,
+    taints: Vec<Taint>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    allocatable: BTreeMap<String, String>,
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        let Wire { metadata, spec, status } = Wire::deserialize(reader)?;
+        Ok(Self {
+            name: metadata.name,
+            uid: metadata.uid,
+            version: metadata.resource_version.parse().unwrap_or(0),
+            labels: metadata.labels,
+            has: Amounts::read(&status.allocatable),
+            is_cordoned: spec.unschedulable,
+            taints: spec.taints,
+        })
+    }
+}

@@ -1,0 +1,159 @@
+//! The functions that rules may call.
+//!
+//! Owns those that differ from the library's: to mean what they mean in Go, to stay within bounds,
+//! or because the library has none. Must not know rules.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use kube_cel::{
+    KubeCelExt,
+    cel::{
+        self, Context, ExecutionError, Program,
+        extractors::{Arguments, This},
+        objects::{Key, OptionalValue, ResolveResult},
+    },
+};
+use regex::Regex;
+
+use super::{
+    super::pattern,
+    budget,
+    limits::{BUILT_MAX, RANGE_MAX},
+};
+
+/// The field of a value that may be absent (`a.?b`); no rule can write this name.
+pub(super) const OPTIONAL_FIELD: &str = "@field";
+
+/// The names of types, with which `type(x)` is compared.
+pub(super) const TYPES: [&str; 10] =
+    ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"];
+
+thread_local! {
+    /// The functions that rules may call. A context cannot be shared between threads.
+    static FUNCTIONS: Context<'static> = functions();
+}
+
+/// Lets something be evaluated with the functions that rules may call.
+pub(super) fn with_functions<T>(then: impl FnOnce(&Context<'static>) -> T) -> T {
+    FUNCTIONS.with(then)
+}
+
+fn functions() -> Context<'static> {
+    let mut context = Context::default().with_all();
+    context.add_function("matches", matches);
+    context.add_function("replace", replace);
+    context.add_function("lists.range", range);
+    context.add_function("type", type_of);
+    context.add_function(OPTIONAL_FIELD, optional_field);
+    for name in TYPES {
+        context.add_variable_from_value(name, type_value(name));
+    }
+    context.add_function(budget::TURN, budget::turn);
+    context.add_function(budget::PAIRS, budget::pairs);
+    context
+}
+
+/// As the library's own, but a pattern is compiled once per thread and not once per call, and means
+/// what it means in Go.
+#[expect(clippy::needless_pass_by_value, reason = "the signature that functions of rules have")]
+fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<bool, ExecutionError> {
+    const KEPT: usize = 256;
+    thread_local! {
+        static COMPILED: RefCell<BTreeMap<String, Regex>> = const { RefCell::new(BTreeMap::new()) };
+    }
+    COMPILED.with_borrow_mut(|compiled| {
+        if !compiled.contains_key(pattern.as_str()) {
+            let regex = pattern::compile(&pattern)
+                .map_err(|error| ExecutionError::function_error("matches", error))?;
+            if compiled.len() >= KEPT {
+                compiled.clear();
+            }
+            compiled.insert(pattern.as_str().to_owned(), regex);
+        }
+        Ok(compiled.get(pattern.as_str()).is_some_and(|regex| regex.is_match(&text)))
+    })
+}
+
+/// As the library's own, within bounds.
+fn replace(This(text): This<Arc<String>>, Arguments(arguments): Arguments) -> ResolveResult {
+    let wrong = |what: &str| ExecutionError::function_error("replace", what);
+    let (from, to, most) = match arguments.as_slice() {
+        [cel::Value::String(from), cel::Value::String(to)] => (from, to, None),
+        [cel::Value::String(from), cel::Value::String(to), cel::Value::Int(most)] => {
+            (from, to, usize::try_from(*most).ok())
+        }
+        _ => return Err(ExecutionError::NoSuchOverload),
+    };
+    let count = text.matches(from.as_str()).count().min(most.unwrap_or(usize::MAX));
+    if count.saturating_mul(to.len()).saturating_add(text.len()) > BUILT_MAX {
+        return Err(wrong("the text becomes too long"));
+    }
+    Ok(text.replacen(from.as_str(), to, count).into())
+}
+
+/// As the library's own, within bounds.
+fn range(count: i64) -> ResolveResult {
+    if count > RANGE_MAX {
+        return Err(ExecutionError::function_error("lists.range", "the list becomes too long"));
+    }
+    Ok(cel::Value::List(Arc::new((0..count).map(cel::Value::Int).collect())))
+}
+
+/// A type as a value: equal only to itself, since no text that rules can write begins so.
+fn type_value(name: &str) -> cel::Value {
+    let key = Key::String(Arc::new("\u{0}type".to_owned()));
+    let name = cel::Value::String(Arc::new(name.to_owned()));
+    cel::Value::Map(HashMap::from([(key, name)]).into())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature that functions of rules have")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature that functions of rules have")]
+fn type_of(value: cel::Value) -> ResolveResult {
+    let name = match &value {
+        cel::Value::List(_) => "list",
+        cel::Value::Map(_) => "map",
+        cel::Value::Int(_) => "int",
+        cel::Value::UInt(_) => "uint",
+        cel::Value::Float(_) => "double",
+        cel::Value::String(_) => "string",
+        cel::Value::Bytes(_) => "bytes",
+        cel::Value::Bool(_) => "bool",
+        cel::Value::Null => "null_type",
+        cel::Value::Duration(_) => "google.protobuf.Duration",
+        cel::Value::Timestamp(_) => "google.protobuf.Timestamp",
+        cel::Value::Function(..) | cel::Value::Opaque(_) => "opaque",
+    };
+    Ok(type_value(name))
+}
+
+/// A field, or nothing.
+fn optional_field(Arguments(arguments): Arguments) -> ResolveResult {
+    let [operand, cel::Value::String(name)] = arguments.as_slice() else {
+        return Err(ExecutionError::NoSuchOverload);
+    };
+    let held = <&OptionalValue>::try_from(operand).map(OptionalValue::value);
+    let object = match held {
+        Ok(held) => held,
+        Err(_) => Some(operand),
+    };
+    let field = match object {
+        None => None,
+        Some(cel::Value::Map(fields)) => fields.map.get(&Key::String(Arc::clone(name))).cloned(),
+        Some(_) => return Err(ExecutionError::NoSuchOverload),
+    };
+    let field = field.map_or_else(OptionalValue::none, OptionalValue::of);
+    Ok(cel::Value::Opaque(Arc::new(field)))
+}
+
+/// A text turned into another type by an expression over `text`.
+pub(super) fn converted(expression: &str, text: &str) -> Option<cel::Value> {
+    with_functions(|functions| {
+        let mut scope = functions.new_inner_scope();
+        scope.add_variable_from_value("text", text.to_owned());
+        Program::compile(expression).ok()?.execute(&scope).ok()
+    })
+}

@@ -1,0 +1,200 @@
+//! A yard: the API server, its controllers, the operator, the scheduler and a node in this process,
+//! each a client of the API like any other.
+//!
+//! Owns how they are put together, in which order they start and end. Must not know the terminal.
+
+pub(crate) mod folder;
+pub(crate) mod kubeconfig;
+mod operator_pod;
+pub(crate) mod residents;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use trainyard_apiserver::{Clock, Server, Settings, USER, controllers};
+use trainyard_operator::Operator;
+
+use crate::failure::Failure;
+use folder::Folder;
+use kubeconfig::Access;
+use residents::{House, Lines};
+
+/// How long components may take to end before they are left behind.
+const CLOSING: Duration = Duration::from_secs(30);
+
+/// What a yard is told.
+pub(crate) struct Plan {
+    /// Its folder.
+    pub(crate) folder: Folder,
+    /// Whether objects are kept after the end.
+    pub(crate) durable: bool,
+    /// Where the API is served.
+    pub(crate) listener: std::net::TcpListener,
+    /// The node; none when it is left out.
+    pub(crate) node: Option<trainyard_node::Options>,
+    /// What the operator says.
+    pub(crate) operator_lines: Lines,
+}
+
+/// A running yard.
+pub(crate) struct Yard {
+    server: Server,
+    address: SocketAddr,
+    parts: JoinSet<(&'static str, Result<(), String>)>,
+    /// Told first: jobs and pods end while the API still answers.
+    stop_workers: CancellationToken,
+    stop_controllers: CancellationToken,
+}
+
+impl Yard {
+    /// Starts all components; the API answers when this returns.
+    pub(crate) async fn start(plan: Plan) -> Result<Self, Failure> {
+        let address = plan
+            .listener
+            .local_addr()
+            .map_err(|error| Failure::other("looking at the listener", &error))?;
+        let pod = operator_pod::name();
+        let house =
+            House { pods: vec![(operator_pod::NAMESPACE.into(), pod, plan.operator_lines)] };
+        let server = Server::open(Settings {
+            folder: plan.durable.then(|| plan.folder.store()),
+            clock: Clock::Wall,
+            address: address.to_string(),
+            residents: Some(Arc::new(house)),
+            ..Settings::default()
+        })
+        .map_err(|error| Failure::other("opening the yard's store", &error))?;
+        let mut yard = Self {
+            server,
+            address,
+            parts: JoinSet::new(),
+            stop_workers: CancellationToken::new(),
+            stop_controllers: CancellationToken::new(),
+        };
+        yard.serve(plan.listener)?;
+        yard.furnish(&plan.folder).await?;
+        yard.employ(plan.node);
+        Ok(yard)
+    }
+
+    fn serve(&mut self, listener: std::net::TcpListener) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| Failure::other("serving the API", &error);
+        listener.set_nonblocking(true).map_err(failed)?;
+        let listener = TcpListener::from_std(listener).map_err(failed)?;
+        let server = self.server.clone();
+        self.parts.spawn(async move {
+            ("API server", server.serve(listener).await.map_err(|error| error.to_string()))
+        });
+        Ok(())
+    }
+
+    /// What a fresh yard has: namespaces, classes, the definition of TFJob.
+    async fn furnish(&mut self, folder: &Folder) -> Result<(), Failure> {
+        let client = self.server.client("system:kube-controller-manager");
+        let authority = self.server.authority().certificate().to_owned();
+        let settings = controllers::Settings::new(folder.claims(), authority);
+        controllers::bootstrap(client.clone(), settings.clone())
+            .await
+            .map_err(|error| Failure::other("making the yard's first objects", &error))?;
+        operator_pod::define(&self.server.client("trainyard")).await?;
+        let stop = self.stop_controllers.clone();
+        self.parts.spawn(async move {
+            controllers::run_all(client, settings, stop).await;
+            ("controllers", Ok(()))
+        });
+        Ok(())
+    }
+
+    /// The operator, the scheduler and the node.
+    fn employ(&mut self, node: Option<trainyard_node::Options>) {
+        let mut options = trainyard_operator::Options::default();
+        options.planner.gangs = true;
+        let account = "system:serviceaccount:kubeflow:trainyard-operator";
+        let operator = Operator::new(self.server.client(account), options);
+        let stop = self.stop_workers.clone();
+        self.parts.spawn(async move {
+            ("operator", operator.run(stop).await.map_err(|error| error.to_string()))
+        });
+        let client = self.server.client("system:kube-scheduler");
+        let stop = self.stop_controllers.clone();
+        self.parts.spawn(async move {
+            let options = trainyard_operator::scheduler::Options::default();
+            let ended = trainyard_operator::scheduler::run(client, options, stop).await;
+            ("scheduler", ended.map_err(|error| error.to_string()))
+        });
+        if let Some(mut options) = node {
+            options.client_authority = Some(self.server.authority().certificate().into());
+            options.client_names = vec![trainyard_apiserver::NODE_CLIENT.to_owned()];
+            options.api_server = Some(self.address.to_string());
+            let client = self.server.client("system:node");
+            let stop = self.stop_workers.clone();
+            self.parts.spawn(async move {
+                let ended = trainyard_node::run(client, options, stop).await;
+                ("node", ended.map_err(|error| error.to_string()))
+            });
+        }
+    }
+
+    /// Where the API is.
+    pub(crate) fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// What a user needs to reach the yard.
+    pub(crate) fn access(&self) -> Result<Access, Failure> {
+        let authority = self.server.authority();
+        let user = authority
+            .client(USER, &["system:masters"])
+            .map_err(|error| Failure::other("making the user's certificate", &error))?;
+        Ok(Access {
+            server: self.url(),
+            authority: authority.certificate().to_owned(),
+            certificate: user.certificate,
+            key: user.key,
+            token: authority.user_token(),
+        })
+    }
+
+    /// Waits until a component ends that should not.
+    pub(crate) async fn broken(&mut self) -> Failure {
+        match self.parts.join_next().await {
+            Some(Ok((part, Err(problem)))) => {
+                Failure::usage(format!("the {part} ended: {problem}"))
+            }
+            Some(Ok((part, Ok(())))) => Failure::usage(format!("the {part} ended by itself")),
+            Some(Err(error)) => Failure::other("a part of the yard broke", &error),
+            None => Failure::usage("nothing runs in this yard"),
+        }
+    }
+
+    /// Ends all components, the API last.
+    pub(crate) async fn stop(mut self) {
+        info!("stopping: pods are being ended");
+        self.stop_workers.cancel();
+        let ended = async {
+            // The API server and the controllers are the ones left.
+            while self.parts.len() > STAYING {
+                if self.parts.join_next().await.is_none() {
+                    break;
+                }
+            }
+        };
+        if tokio::time::timeout(CLOSING, ended).await.is_err() {
+            warn!("some pods did not end in time; their processes end with this one");
+        }
+        self.stop_controllers.cancel();
+        let _ = tokio::time::timeout(CLOSING, async {
+            self.server.close().await;
+            while self.parts.join_next().await.is_some() {}
+        })
+        .await;
+    }
+}
+
+/// Components that end after the others: the API server, the controllers, the scheduler.
+const STAYING: usize = 3;

@@ -1,0 +1,217 @@
+//! The yard in a kubeconfig: a cluster, a user and a context of its own, beside whatever else stands
+//! there.
+//!
+//! Owns reading, merging and writing such a file; what it does not know it keeps. Must not know how
+//! a yard is run.
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use crate::failure::Failure;
+use crate::yaml;
+
+/// How clients reach a yard.
+#[derive(Debug, Clone)]
+pub(crate) struct Access {
+    /// `https://127.0.0.1:6443`.
+    pub(crate) server: String,
+    /// The yard's authority, in PEM.
+    pub(crate) authority: String,
+    /// The user's certificate, in PEM.
+    pub(crate) certificate: String,
+    /// Its key, in PEM.
+    pub(crate) key: String,
+    /// The same user's token, for clients that have no certificates.
+    pub(crate) token: String,
+}
+
+/// The file that the user's tools read: the first of `KUBECONFIG`, or the one in the home folder.
+pub(crate) fn usual() -> Option<PathBuf> {
+    let listed = std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty());
+    let first = listed
+        .as_ref()
+        .and_then(|list| std::env::split_paths(list).find(|path| !path.as_os_str().is_empty()));
+    first.or_else(|| std::env::home_dir().map(|home| home.join(".kube").join("config")))
+}
+
+/// Puts a yard into a file, as its current context.
+pub(crate) fn add(path: &Path, name: &str, access: &Access) -> Result<(), Failure> {
+    let mut file = read(path)?;
+    merge(&mut file, name, access);
+    write(path, &file)
+}
+
+/// Takes a yard out of a file, if it stands there.
+pub(crate) fn remove(path: &Path, name: &str) -> Result<(), Failure> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let mut file = read(path)?;
+    let before = file.clone();
+    take_out(&mut file, name);
+    if file == before { Ok(()) } else { write(path, &file) }
+}
+
+fn read(path: &Path) -> Result<Value, Failure> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => {
+            return Err(Failure::other(
+                format!("reading the kubeconfig {}", path.display()),
+                &error,
+            ));
+        }
+    };
+    if text.trim().is_empty() {
+        return Ok(json!({"apiVersion": "v1", "kind": "Config"}));
+    }
+    let mut documents = yaml::parse(text.as_bytes()).map_err(|error| {
+        Failure::usage(format!("the kubeconfig {} is not readable: {error}", path.display()))
+            .hint("mend it, or name another with --kubeconfig")
+    })?;
+    match documents.pop().map(|document| document.value) {
+        Some(file @ Value::Object(_)) if documents.is_empty() => Ok(file),
+        _ => Err(Failure::usage(format!("the kubeconfig {} is no kubeconfig", path.display()))
+            .hint("mend it, or name another with --kubeconfig")),
+    }
+}
+
+fn merge(file: &mut Value, name: &str, access: &Access) {
+    let encoded = |text: &str| STANDARD.encode(text);
+    put(
+        file,
+        "clusters",
+        name,
+        "cluster",
+        &json!({
+            "server": access.server,
+            "certificate-authority-data": encoded(&access.authority),
+        }),
+    );
+    put(
+        file,
+        "users",
+        name,
+        "user",
+        &json!({
+            "client-certificate-data": encoded(&access.certificate),
+            "client-key-data": encoded(&access.key),
+            "token": access.token,
+        }),
+    );
+    put(file, "contexts", name, "context", &json!({"cluster": name, "user": name}));
+    file["current-context"] = json!(name);
+    let members = file.as_object_mut();
+    if let Some(members) = members {
+        members.entry("apiVersion").or_insert_with(|| json!("v1"));
+        members.entry("kind").or_insert_with(|| json!("Config"));
+        members.entry("preferences").or_insert_with(|| Value::Object(Map::new()));
+    }
+}
+
+/// Sets the entry of that name in one of the lists.
+fn put(file: &mut Value, list: &str, name: &str, key: &str, value: &Value) {
+    let mut entries: Vec<Value> = file[list].as_array().cloned().unwrap_or_default();
+    entries.retain(|entry| entry["name"] != name);
+    entries.push(json!({"name": name, key: value}));
+    file[list] = Value::Array(entries);
+}
+
+fn take_out(file: &mut Value, name: &str) {
+    for list in ["clusters", "users", "contexts"] {
+        if let Some(entries) = file[list].as_array_mut() {
+            entries.retain(|entry| entry["name"] != name);
+        }
+    }
+    if file["current-context"] == name {
+        file["current-context"] = json!("");
+    }
+}
+
+/// Writes a file that only its owner may read, whole or not at all.
+fn write(path: &Path, file: &Value) -> Result<(), Failure> {
+    let doing = || format!("writing the kubeconfig {}", path.display());
+    let failed = |error: std::io::Error| Failure::other(doing(), &error);
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    // A link stays a link: what it leads to is written.
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut beside = path.clone().into_os_string();
+    beside.push(format!(".{}", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let written = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&beside)
+        .and_then(|mut out| {
+            out.write_all(yaml::to_string([file]).as_bytes())?;
+            out.sync_all()
+        })
+        .and_then(|()| std::fs::rename(&beside, &path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+    written.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn access() -> Access {
+        Access {
+            server: "https://127.0.0.1:6443".into(),
+            authority: "ca".into(),
+            certificate: "cert".into(),
+            key: "key".into(),
+            token: "word".into(),
+        }
+    }
+
+    #[test]
+    fn what_stood_there_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sub").join("config");
+        add(&path, "trainyard", &access()).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let mut file = read(&path).unwrap();
+        put(&mut file, "clusters", "work", "cluster", &json!({"server": "https://work"}));
+        file["current-context"] = json!("work");
+        file["extensions"] = json!([{"name": "kept"}]);
+        write(&path, &file).unwrap();
+        add(&path, "trainyard", &access()).unwrap();
+        let file = read(&path).unwrap();
+        assert_eq!(file["current-context"], "trainyard");
+        assert_eq!(file["clusters"].as_array().unwrap().len(), 2);
+        assert_eq!(file["extensions"][0]["name"], "kept");
+        remove(&path, "trainyard").unwrap();
+        let file = read(&path).unwrap();
+        assert_eq!(
+            file["clusters"],
+            json!([{"name": "work", "cluster": {"server": "https://work"}}])
+        );
+        assert_eq!(file["contexts"], json!([]));
+        assert_eq!(file["current-context"], "");
+    }
+
+    #[test]
+    fn a_broken_file_is_refused_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config");
+        std::fs::write(&path, "[1, 2").unwrap();
+        assert!(add(&path, "trainyard", &access()).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "[1, 2");
+    }
+}
