@@ -15,6 +15,8 @@ use trainyard_apiserver::{Clock, Server, Settings, controllers};
 
 use crate::counts::Counts;
 use crate::crash;
+use crate::kubelet::presence;
+use crate::rest::Rest;
 use crate::scenarios::{self, malformed};
 use crate::suite::{Stage, install};
 use crate::world::{Clients, RunningOperator, quick_options};
@@ -93,6 +95,15 @@ pub async fn run(filter: Option<&str>) -> Result<Counts> {
 
 async fn play(filter: Option<&str>) -> Result<Counts> {
     let embedded = Embedded::start().await.context("starting the embedded server")?;
+    let rest = Rest::new(embedded.clients().kubelet, "default");
+    presence::register(&rest).await?;
+    tokio::select! {
+        counts = play_all(&embedded, filter) => counts,
+        lost = presence::beat(&rest) => lost.map(|()| Counts::default()),
+    }
+}
+
+async fn play_all(embedded: &Embedded, filter: Option<&str>) -> Result<Counts> {
     let stage = Stage::new(embedded.clients(), filter);
     let operator = RunningOperator::start(embedded.clients().operator, quick_options()).await?;
     stage.play_all(&scenarios::shared()).await;

@@ -4,6 +4,7 @@
 //! operator, or which server is behind the client.
 
 mod auto;
+pub(crate) mod presence;
 mod status;
 
 use anyhow::{Context as _, Result, ensure};

@@ -80,8 +80,10 @@ struct Known {
     /// When each lease was last renewed, as it says itself.
     leases: BTreeMap<String, String>,
     pods: BTreeMap<Key, Pod>,
-    /// Nodes that pods name and that do not exist, and since when.
-    missing: BTreeMap<String, Instant>,
+    /// Pods whose node does not exist, and since when that is known of each: one that is made anew on
+    /// such a node stays as long as the one before it, so that whoever makes it cannot go round in
+    /// circles.
+    missing: BTreeMap<Key, Instant>,
     /// Pods whose stay on their node is limited, and since when.
     limited: BTreeMap<Key, Instant>,
     nodes_listed: bool,
@@ -159,7 +161,6 @@ impl Controller {
         if old.is_some_and(|old| old.ready() == Some(true)) && new.ready() != Some(true) {
             self.queue.add(Task::Turn(name.clone(), new.uid.clone(), Turn::Fell));
         }
-        known.missing.remove(&name);
         known.nodes.insert(name.clone(), new);
         if pods_care {
             self.look_at_pods(known, &name);
@@ -213,14 +214,16 @@ impl Controller {
                 for one in all {
                     self.pod_there(&mut known, one);
                 }
-                let Known { limited, pods, .. } = &mut *known;
+                let Known { limited, missing, pods, .. } = &mut *known;
                 limited.retain(|key, _| pods.contains_key(key));
+                missing.retain(|key, _| pods.contains_key(key));
             }
             News::There(one) => self.pod_there(&mut known, one),
             News::Gone(one) => {
                 let key = one.meta().key();
                 known.pods.remove(&key);
                 known.limited.remove(&key);
+                known.missing.remove(&key);
             }
         }
     }

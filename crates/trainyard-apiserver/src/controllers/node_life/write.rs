@@ -158,11 +158,14 @@ impl Controller {
         let Known { nodes, pods, missing, nodes_listed, .. } = &mut *known;
         let pod = pods.get(key)?.clone();
         let node = match nodes.get(&pod.node) {
-            Some(node) => Standing::There { taints: &node.spec.taints, ready: node.ready() },
+            Some(node) => {
+                missing.remove(key);
+                Standing::There { taints: &node.spec.taints, ready: node.ready() }
+            }
             None if pod.node.is_empty() => Standing::Missing(Duration::ZERO),
             None if !*nodes_listed => return None,
             None => {
-                let since = *missing.entry(pod.node.clone()).or_insert_with(Instant::now);
+                let since = *missing.entry(key.clone()).or_insert_with(Instant::now);
                 Standing::Missing(since.elapsed())
             }
         };
