@@ -238,6 +238,14 @@ impl Place {
         delete(&self.rest, &self.path(name), options).await
     }
 
+    /// Deletes an object that may be gone already.
+    pub(super) async fn delete_if_there(&self, name: &str) -> Result<()> {
+        match self.rest.send(Method::DELETE, &self.path(name), None).await {
+            Err(error) if !crate::rest::is_missing(&error) => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
     /// Waits until an object is as wanted.
     pub(super) async fn until(
         &self,
