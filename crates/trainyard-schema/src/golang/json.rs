@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 use super::quote;
 
 /// Go gives up at this many open brackets.
@@ -273,6 +275,19 @@ fn quoted(byte: u8) -> String {
             format!("'{}'", quoted.trim_matches('"'))
         }
     }
+}
+
+/// What Go's reader says of a value of another type than wanted.
+pub(crate) fn mismatch(value: &Value, place: &str) -> String {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    format!("json: cannot unmarshal {found} into Go {place}")
 }
 
 #[cfg(test)]

@@ -8,5 +8,6 @@ mod json;
 mod print;
 
 pub use encode::json;
+pub(crate) use json::mismatch;
 pub use json::{JsonFault, json_fault};
 pub use print::{number, print, quote, type_name};

@@ -11,6 +11,8 @@ mod strategic;
 
 use serde_json::Value;
 
+use crate::golang::mismatch;
+
 pub use json::{json_patch, json_patch_unknown_fields};
 pub use merge::merge_patch;
 pub use strategic::strategic_merge;
@@ -190,19 +192,6 @@ fn check_depth(patch: &Value) -> Result<(), PatchError> {
         )));
     }
     Ok(())
-}
-
-/// What Go's reader says of a value of another type than wanted.
-fn mismatch(value: &Value, place: &str) -> String {
-    let found = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    format!("json: cannot unmarshal {found} into Go {place}")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::golang;
+use crate::golang::{self, mismatch};
 
 const VERSION: &str = "meta.k8s.io/v1";
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -141,18 +141,6 @@ fn revision_of(value: &Value) -> Result<i64, String> {
             .ok_or_else(|| format!("json: cannot unmarshal number {number} into Go {place}")),
         other => Err(mismatch(other, place)),
     }
-}
-
-fn mismatch(value: &Value, place: &str) -> String {
-    let found = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    format!("json: cannot unmarshal {found} into Go {place}")
 }
 
 fn base64(bytes: &[u8]) -> String {
