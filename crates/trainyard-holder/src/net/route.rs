@@ -14,6 +14,9 @@ use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
+use netlink_packet_route::neighbour_table::{
+    NeighbourTableAttribute, NeighbourTableMessage, NeighbourTableParameter,
+};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
     RouteScope, RouteType,
@@ -181,6 +184,21 @@ impl Routes {
             RouteAttribute::Metrics(vec![RouteMetric::Other(slows_down)]),
         ];
         self.ask(RouteNetlinkMessage::NewRoute(message), NEW)
+    }
+
+    /// Answers for others on a link as soon as it is asked; the kernel's custom is to wait for up to
+    /// 0.8 s. A setting of the kernel's by its file too, which only the machine's own root has.
+    pub(super) fn answer_for_others_at_once(&mut self, index: u32) -> io::Result<()> {
+        let mut message = NeighbourTableMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.attributes = vec![
+            NeighbourTableAttribute::Name("arp_cache".to_owned()),
+            NeighbourTableAttribute::Parms(vec![
+                NeighbourTableParameter::Ifindex(index),
+                NeighbourTableParameter::ProxyDelay(0),
+            ]),
+        ];
+        self.ask(RouteNetlinkMessage::SetNeighbourTable(message), 0)
     }
 
     /// Refuses to send anything to a network, and says so to whoever tries.

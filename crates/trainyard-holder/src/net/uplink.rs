@@ -28,6 +28,8 @@ impl Bridge {
             masquerade::masquerade(index)?;
         } else {
             set(proc, &format!("net/ipv4/conf/{}/proxy_arp", uplink.link), "1")?;
+            // The program drops what waits for such an answer for a second.
+            self.routes.answer_for_others_at_once(index)?;
         }
         set(proc, "net/ipv4/ip_forward", "1")?;
         self.routes.add_default_route(index, uplink.via)
