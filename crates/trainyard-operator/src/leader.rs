@@ -98,11 +98,25 @@ impl Leader {
     /// Gives the lease up, so that the next operator need not wait.
     pub(crate) async fn release(&mut self) {
         let Some(held) = self.held.take() else { return };
-        let lease = held.released(self.clock.now());
-        match timeout(RELEASE, self.put(&lease)).await {
-            Ok(Ok(_)) => tracing::info!(lease = self.name(), "released"),
+        match timeout(RELEASE, self.give_up(held)).await {
+            Ok(Ok(())) => tracing::info!(lease = self.name(), "released"),
             Ok(Err(error)) => tracing::warn!(lease = self.name(), %error, "could not be released"),
             Err(_) => tracing::warn!(lease = self.name(), "could not be released in time"),
+        }
+    }
+
+    /// A renewal under way when we were told to stop may arrive before or after: then the lease is not as
+    /// we wrote it last, but still ours.
+    async fn give_up(&self, mut held: Lease) -> Result<(), CallError> {
+        loop {
+            match self.put(&held.released(self.clock.now())).await {
+                Err(error) if error.code() == 409 => {}
+                other => return other.map(drop),
+            }
+            match self.get().await? {
+                Some(found) if found.holder() == self.me.identity => held = found,
+                _ => return Ok(()),
+            }
         }
     }
 

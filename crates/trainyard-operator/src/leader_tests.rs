@@ -105,6 +105,32 @@ async fn a_released_lease_is_taken_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_renewed_behind_our_back_is_released_too() {
+    let server = Server::default();
+    let mut first = server.leader("first");
+    first.acquire().await;
+    // A renewal that was given up arrived all the same.
+    server.lease.lock().unwrap().as_mut().unwrap()["metadata"]["resourceVersion"] = json!("99");
+    first.release().await;
+    assert_eq!(server.holder(), "");
+    let mut second = server.leader("second");
+    second.acquire().await;
+    first.release().await;
+    assert_eq!(server.holder(), "second", "only what is ours is released");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_another_took_is_not_released() {
+    let server = Server::default();
+    let mut first = server.leader("first");
+    first.acquire().await;
+    server.lease.lock().unwrap().as_mut().unwrap()["spec"]["holderIdentity"] = json!("thief");
+    server.lease.lock().unwrap().as_mut().unwrap()["metadata"]["resourceVersion"] = json!("99");
+    first.release().await;
+    assert_eq!(server.holder(), "thief");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_holder_that_cannot_renew_stops_before_others_take_over() {
     let server = Server::default();
     let mut first = server.leader("first");
