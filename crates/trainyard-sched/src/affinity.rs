@@ -4,79 +4,49 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// `spec.affinity`, as far as it is read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+use crate::selector::Expression;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(default)]
-pub(crate) struct Wire {
-    #[serde(rename = "nodeAffinity")]
-    nodes: NodeAffinity,
-    #[serde(rename = "podAffinity")]
-    near: PodAffinity,
-    #[serde(rename = "podAntiAffinity")]
-    away: PodAffinity,
-}
-
-impl Wire {
-    /// Whether other pods would have to be looked at.
-    pub(crate) fn has_pod_terms(&self) -> bool {
-        !self.near.required.is_empty() || !self.away.required.is_empty()
-    }
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct PodAffinity {
-    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
-    required: Vec<serde::de::IgnoredAny>,
-}
-
-impl PartialEq for PodAffinity {
-    fn eq(&self, other: &Self) -> bool {
-        self.required.len() == other.required.len()
-    }
-}
-
-impl Eq for PodAffinity {}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-struct NodeAffinity {
+pub(crate) struct NodeAffinity {
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     required: Option<Terms>,
+    #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
+    preferred: Vec<Weighted>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(default)]
+struct Weighted {
+    weight: i64,
+    preference: Term,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Terms {
+pub(crate) struct Terms {
     node_selector_terms: Vec<Term>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Term {
     match_expressions: Vec<Expression>,
     match_fields: Vec<Expression>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-struct Expression {
-    key: String,
-    operator: String,
-    values: Vec<String>,
-}
-
 /// What a node must look like.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Required {
     labels: BTreeMap<String, String>,
     terms: Option<Vec<Term>>,
+    preferred: Vec<Weighted>,
 }
 
 impl Required {
-    pub(crate) fn new(labels: BTreeMap<String, String>, affinity: Wire) -> Self {
-        let terms = affinity.nodes.required.map(|terms| terms.node_selector_terms);
-        Self { labels, terms }
+    pub(crate) fn new(labels: BTreeMap<String, String>, affinity: NodeAffinity) -> Self {
+        let terms = affinity.required.map(|terms| terms.node_selector_terms);
+        Self { labels, terms, preferred: affinity.preferred }
     }
 
     /// Whether a node looks so.
@@ -84,6 +54,19 @@ impl Required {
         let selected = self.labels.iter().all(|(key, value)| labels.get(key) == Some(value));
         let one_of = |terms: &Vec<Term>| terms.iter().any(|term| term.admits(name, labels));
         selected && self.terms.as_ref().is_none_or(one_of)
+    }
+
+    /// How much a node is liked: the weights of the preferences it meets.
+    pub(crate) fn liking(&self, name: &str, labels: &BTreeMap<String, String>) -> i64 {
+        let met = self.preferred.iter().filter(|one| one.preference.admits(name, labels));
+        met.map(|one| one.weight).sum()
+    }
+}
+
+impl Terms {
+    /// Whether one of the terms admits a node.
+    pub(crate) fn admits(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
+        self.node_selector_terms.iter().any(|term| term.admits(name, labels))
     }
 }
 
@@ -99,26 +82,6 @@ impl Term {
     }
 }
 
-impl Expression {
-    fn holds(&self, value: Option<&str>) -> bool {
-        let listed = || value.is_some_and(|value| self.values.iter().any(|one| one == value));
-        let compared = |wanted: std::cmp::Ordering| {
-            let bound = self.values.first().and_then(|bound| bound.parse::<i64>().ok());
-            let number = value.and_then(|value| value.parse::<i64>().ok());
-            matches!((number, bound), (Some(number), Some(bound)) if number.cmp(&bound) == wanted)
-        };
-        match self.operator.as_str() {
-            "In" => listed(),
-            "NotIn" => !listed(),
-            "Exists" => value.is_some(),
-            "DoesNotExist" => value.is_none(),
-            "Gt" => compared(std::cmp::Ordering::Greater),
-            "Lt" => compared(std::cmp::Ordering::Less),
-            _ => false,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{from_value, json};
@@ -126,8 +89,8 @@ mod tests {
     use super::*;
 
     fn admits(selector: serde_json::Value, terms: &serde_json::Value) -> bool {
-        let affinity = json!({"nodeAffinity":
-            {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}});
+        let affinity = json!(
+            {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}});
         let affinity = if terms.is_null() { json!({}) } else { affinity };
         let required = Required::new(from_value(selector).unwrap(), from_value(affinity).unwrap());
         let labels = [("zone", "a"), ("gpus", "4")];

@@ -4,14 +4,17 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use trainyard_schema::quantity::{self, Quantity};
 
 /// Amounts by resource. A resource that is not named is zero.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Amounts(BTreeMap<String, i64>);
 
 /// The one resource that is counted in thousandths.
 const CPU: &str = "cpu";
+/// Nothing real is larger. Sums of some ten thousand such amounts still fit the number.
+const MOST: i64 = 1 << 47;
 
 impl Amounts {
     /// Reads amounts as objects have them. What is no quantity counts as nothing: the API server
@@ -20,7 +23,7 @@ impl Amounts {
     pub fn read(written: &BTreeMap<String, String>) -> Self {
         let pairs = written.iter().filter_map(|(name, text)| {
             let amount = quantity::parse(text).ok()?;
-            Some((name.clone(), counted(name, amount)))
+            Some((name.clone(), counted(name, amount).min(MOST)))
         });
         Self(pairs.filter(|(_, amount)| *amount > 0).collect())
     }
@@ -28,20 +31,16 @@ impl Amounts {
     /// Adds others.
     pub fn add(&mut self, other: &Self) {
         for (name, amount) in &other.0 {
-            let sum = self.0.entry(name.clone()).or_default();
-            *sum = sum.saturating_add(*amount);
+            self.put(name, *amount);
         }
     }
 
-    /// Takes others away; what falls to zero is forgotten.
-    pub fn remove(&mut self, other: &Self) {
-        for (name, amount) in &other.0 {
-            let left = self.get(name).saturating_sub(*amount);
-            if left > 0 {
-                self.0.insert(name.clone(), left);
-            } else {
-                self.0.remove(name);
-            }
+    /// Adds so much of one resource.
+    pub(crate) fn put(&mut self, name: &str, amount: i64) {
+        if let Some(sum) = self.0.get_mut(name) {
+            *sum = sum.saturating_add(amount);
+        } else {
+            self.0.insert(name.to_owned(), amount);
         }
     }
 
@@ -59,9 +58,20 @@ impl Amounts {
         self.0.get(name).copied().unwrap_or(0)
     }
 
+    /// One amount, if it is named.
+    pub(crate) fn named(&self, name: &str) -> Option<i64> {
+        self.0.get(name).copied()
+    }
+
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
         self.0.iter().map(|(name, amount)| (name.as_str(), *amount))
+    }
+
+    /// Whether nothing is named.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 
@@ -69,11 +79,30 @@ fn counted(name: &str, amount: Quantity) -> i64 {
     if name == CPU { amount.millis() } else { amount.value() }
 }
 
-/// Amounts by name, for tests.
-#[cfg(test)]
-impl<const N: usize> From<[(&str, i64); N]> for Amounts {
-    fn from(pairs: [(&str, i64); N]) -> Self {
-        Self(pairs.map(|(name, amount)| (name.to_owned(), amount)).into())
+/// An amount in the words of manifests: `1500m` of processor, `512Mi` of memory, `3` devices.
+pub(crate) fn written(name: &str, amount: i64) -> String {
+    if name == CPU {
+        return if amount % 1000 == 0 { (amount / 1000).to_string() } else { format!("{amount}m") };
+    }
+    let is_bytes =
+        name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
+    let scales = [(1_i64 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")];
+    let exact = |(scale, _): &&(i64, &str)| amount != 0 && amount % scale == 0;
+    match scales.iter().find(exact).filter(|_| is_bytes) {
+        Some((scale, letters)) => format!("{}{letters}", amount / scale),
+        None => amount.to_string(),
+    }
+}
+
+impl<'n, const N: usize> From<[(&'n str, i64); N]> for Amounts {
+    fn from(pairs: [(&'n str, i64); N]) -> Self {
+        pairs.into_iter().collect()
+    }
+}
+
+impl<'n> FromIterator<(&'n str, i64)> for Amounts {
+    fn from_iter<I: IntoIterator<Item = (&'n str, i64)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().map(|(name, amount)| (name.to_owned(), amount)).collect())
     }
 }
 
@@ -92,13 +121,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_can_be_taken_away() {
-        let mut sum = Amounts::from([("cpu", 5)]);
-        let other = Amounts::from([("cpu", 3), ("memory", 7)]);
-        sum.add(&other);
-        sum.remove(&other);
-        assert_eq!(sum, Amounts::from([("cpu", 5)]));
-        sum.remove(&Amounts::from([("cpu", 9)]));
-        assert_eq!(sum, Amounts::default());
+    fn absurd_amounts_are_cut() {
+        let absurd = [("memory".to_owned(), "9E".to_owned())].into();
+        assert_eq!(Amounts::read(&absurd).get("memory"), MOST);
+    }
+
+    #[test]
+    fn amounts_are_written_as_manifests_write_them() {
+        for (name, amount, text) in [
+            ("cpu", 1500, "1500m"),
+            ("cpu", 2000, "2"),
+            ("memory", 512 << 20, "512Mi"),
+            ("memory", 1000, "1000"),
+            ("nvidia.com/gpu", 1024, "1024"),
+            ("memory", 0, "0"),
+        ] {
+            assert_eq!(written(name, amount), text);
+        }
     }
 }

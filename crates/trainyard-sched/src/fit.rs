@@ -1,84 +1,128 @@
 //! Whether a pod fits a node beside what is there, and why not.
 
-use std::collections::BTreeMap;
+use crate::facts::Facts;
+use crate::room::{Room, View};
+use crate::shape::Shape;
+use crate::taint::{Taint, repelled};
+use crate::{Node, words};
 
-use crate::taint::repelled;
-use crate::{Amounts, Node, Pod};
-
-/// The resource that counts pods.
-const PODS: &str = "pods";
-
-/// What is taken of a node.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
-    amounts: Amounts,
-    pods: i64,
-    /// Ports in use, each as often as it is used.
-    ports: BTreeMap<(String, String, u32), u32>,
+/// Why a pod does not fit a node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Obstacle {
+    Cordoned,
+    Selector,
+    Taint(String, String),
+    Volume,
+    Ports,
+    Pods,
+    Short(usize),
+    Near,
+    Away,
+    Unwelcome,
+    Uneven,
+    UnevenLabel,
+    Kept,
 }
 
-impl Taken {
-    pub(crate) fn add(&mut self, pod: &Pod) {
-        self.amounts.add(&pod.asks);
-        self.pods += 1;
-        for port in &pod.ports {
-            *self.ports.entry(port.clone()).or_default() += 1;
-        }
-    }
-
-    pub(crate) fn remove(&mut self, pod: &Pod) {
-        self.amounts.remove(&pod.asks);
-        self.pods -= 1;
-        for port in &pod.ports {
-            if let Some(count) = self.ports.get_mut(port) {
-                *count -= 1;
-                if *count == 0 {
-                    self.ports.remove(port);
-                }
+impl Obstacle {
+    /// In kube-scheduler's words.
+    pub(crate) fn words(&self, facts: &Facts) -> String {
+        let words = match self {
+            Self::Cordoned => "node(s) were unschedulable",
+            Self::Selector => "node(s) didn't match Pod's node affinity/selector",
+            Self::Taint(key, value) => return words::taint(key, value),
+            Self::Volume => "node(s) had volume node affinity conflict",
+            Self::Ports => "node(s) didn't have free ports for the requested pod ports",
+            Self::Pods => "Too many pods",
+            Self::Short(resource) => {
+                return format!("Insufficient {}", facts.resources.name(*resource));
             }
-        }
-    }
-
-    pub(crate) fn amount(&self, resource: &str) -> i64 {
-        self.amounts.get(resource)
-    }
-
-    fn has_port(&self, (address, protocol, number): &(String, String, u32)) -> bool {
-        const ANY: &str = "0.0.0.0";
-        self.ports.keys().any(|(other, other_protocol, other_number)| {
-            other_number == number
-                && other_protocol == protocol
-                && (other == address || other == ANY || address == ANY)
-        })
+            Self::Near => "node(s) didn't match pod affinity rules",
+            Self::Away => "node(s) didn't match pod anti-affinity rules",
+            Self::Unwelcome => "node(s) didn't satisfy existing pods anti-affinity rules",
+            Self::Uneven => "node(s) didn't match pod topology spread constraints",
+            Self::UnevenLabel => {
+                "node(s) didn't match pod topology spread constraints (missing required label)"
+            }
+            Self::Kept => "node(s) were kept for a group that has waited longer",
+        };
+        words.to_owned()
     }
 }
 
-/// Why a pod does not fit a node, in kube-scheduler's words; nothing when it fits.
-pub(crate) fn obstacles(pod: &Pod, node: &Node, taken: &Taken) -> Vec<String> {
-    if node.is_cordoned {
-        return vec!["node(s) were unschedulable".to_owned()];
+/// The taint that a cordoned node has in effect.
+fn cordon() -> [Taint; 1] {
+    [Taint {
+        key: "node.kubernetes.io/unschedulable".to_owned(),
+        value: String::new(),
+        effect: "NoSchedule".to_owned(),
+    }]
+}
+
+/// Why a node is out of the question whatever is free there.
+pub(crate) fn barred(shape: &Shape, node: &Node, facts: &Facts) -> Option<Obstacle> {
+    let spec = &shape.spec;
+    if node.is_cordoned && repelled(&cordon(), &spec.tolerations).is_some() {
+        return Some(Obstacle::Cordoned);
     }
-    if !pod.required.admits(&node.name, &node.labels) {
-        return vec!["node(s) didn't match Pod's node affinity/selector".to_owned()];
+    if !spec.required.admits(&node.name, &node.labels) {
+        return Some(Obstacle::Selector);
     }
-    if let Some(taint) = repelled(&node.taints, &pod.tolerations) {
-        return vec![format!(
-            "node(s) had untolerated taint(s) {{{}: {}}}",
-            taint.key, taint.value
-        )];
+    if let Some(taint) = repelled(&node.taints, &spec.tolerations) {
+        return Some(Obstacle::Taint(taint.key.clone(), taint.value.clone()));
     }
-    if pod.ports.iter().any(|port| taken.has_port(port)) {
-        return vec!["node(s) didn't have free ports for the requested pod ports".to_owned()];
+    let (namespace, claims) = spec.claims.as_ref().filter(|_| facts.config.knows_volumes)?;
+    let out_of_reach = claims.iter().any(|claim| {
+        let claim = facts.claims.get(&(namespace.clone(), claim.clone()));
+        let volume = claim.and_then(|claim| facts.volumes.get(claim.volume()));
+        let terms = volume.and_then(|volume| volume.terms());
+        terms.is_some_and(|terms| !terms.admits(&node.name, &node.labels))
+    });
+    out_of_reach.then_some(Obstacle::Volume)
+}
+
+/// Whether there is room for one more. `is_kept_out`: what waits longer goes first.
+pub(crate) fn has_room(shape: &Shape, room: &Room, view: View, is_kept_out: bool) -> bool {
+    room.covers(&shape.ask, view)
+        && !(is_kept_out && room.is_kept && !shape.is_best_effort)
+        && !shape.spec.ports.iter().any(|port| room.has_port(view, port))
+}
+
+/// Everything that is in the way on one node.
+pub(crate) fn obstacles(
+    shape: &Shape,
+    room: &Room,
+    view: View,
+    is_kept_out: bool,
+    facts: &Facts,
+) -> Vec<Obstacle> {
+    let Some(node) = &room.node else { return Vec::new() };
+    if let Some(obstacle) = barred(shape, node, facts) {
+        return vec![obstacle];
     }
-    let mut obstacles = Vec::new();
-    let room = node.has.get(PODS);
-    if room > 0 && taken.pods >= room {
-        obstacles.push("Too many pods".to_owned());
+    if shape.spec.ports.iter().any(|port| room.has_port(view, port)) {
+        return vec![Obstacle::Ports];
     }
-    for (resource, asked) in pod.asks.iter() {
-        if taken.amount(resource).saturating_add(asked) > node.has.get(resource) {
-            obstacles.push(format!("Insufficient {resource}"));
-        }
+    let short =
+        shape.ask.0.iter().filter(|(resource, amount)| room.left(*resource, view) < *amount);
+    let mut obstacles: Vec<Obstacle> = short
+        .map(|(resource, _)| {
+            let is_pods = facts.resources.is_pods(*resource);
+            if is_pods { Obstacle::Pods } else { Obstacle::Short(*resource) }
+        })
+        .collect();
+    if obstacles.is_empty() && is_kept_out && room.is_kept && !shape.is_best_effort {
+        obstacles.push(Obstacle::Kept);
     }
     obstacles
+}
+
+/// How many pods of a shape there is room for, at most `most`.
+pub(crate) fn capacity(shape: &Shape, room: &Room, view: View, most: i64) -> i64 {
+    if !shape.spec.ports.is_empty() {
+        return most.min(1);
+    }
+    shape.ask.0.iter().fold(most, |least, (resource, amount)| {
+        least.min(room.left(*resource, view).max(0) / (*amount).max(1))
+    })
 }

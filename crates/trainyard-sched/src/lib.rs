@@ -1,20 +1,54 @@
-//! Which pod runs on which node, decided as a whole: a job's pods all together or not at all.
+//! Which pod runs on which node, decided as a whole: a job's pods all together or not at all, and
+//! queues that share the cluster as they are told.
 //!
 //! A state that is told of changes and asked for decisions. Pure: it must not know clients, clocks,
-//! files, randomness or a hash's order; the same changes in any order lead to the same decisions.
+//! files, randomness or a hash's order; the same facts, learnt in any order, lead to the same
+//! decisions.
 
+mod admit;
 mod affinity;
 mod amounts;
+mod around;
+mod bundle;
+mod config;
+mod cycle;
+mod explain;
+mod facts;
 mod fit;
 mod gang;
+mod group;
+mod hold;
 mod node;
+mod objects;
+mod peer;
 mod place;
 mod pod;
+mod press;
+mod queue;
+mod report;
+mod room;
+mod score;
+mod search;
+mod selector;
+mod serve;
+mod shape;
+mod shares;
+mod slots;
 mod state;
 mod taint;
+mod time;
+mod vector;
 mod words;
 
+#[cfg(test)]
+mod tests;
+
 pub use amounts::Amounts;
+pub use config::Config;
+pub use explain::{Constraint, Explanation, Holder, Remedy, Shortage};
+pub use group::{GroupPhase, PodGroup};
 pub use node::Node;
-pub use pod::{Gang, Pod, PodName};
-pub use state::{Decision, Delta, State};
+pub use objects::{Claim, PriorityClass, Volume};
+pub use pod::{GroupKey, Phase, Pod, PodName};
+pub use queue::{DEFAULT, Queue, ROOT};
+pub use state::{Cause, Condition, Decision, Delta, Doing, GroupReport, State};

@@ -23,6 +23,8 @@ pub struct Node {
     /// Whether it takes no new pods.
     pub is_cordoned: bool,
     pub(crate) taints: Vec<Taint>,
+    /// Whether it has devices, which pods without need leave to others.
+    pub(crate) has_devices: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -58,12 +60,15 @@ struct Status {
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         let Wire { metadata, spec, status } = Wire::deserialize(reader)?;
+        let has = Amounts::read(&status.allocatable);
+        let has_devices = has.iter().any(|(resource, _)| resource.contains('/'));
         Ok(Self {
             name: metadata.name,
             uid: metadata.uid,
             version: metadata.resource_version.parse().unwrap_or(0),
             labels: metadata.labels,
-            has: Amounts::read(&status.allocatable),
+            has_devices,
+            has,
             is_cordoned: spec.unschedulable,
             taints: spec.taints,
         })

@@ -1,10 +1,18 @@
-//! The state of the cluster as far as scheduling goes, and what follows from it.
+//! The state of the cluster as far as scheduling goes: told of changes, asked for decisions.
+//!
+//! Owns keeping the sums true with every change; what is decided is `cycle`'s.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use crate::gang::Group;
-use crate::place::{Stuck, Usage, place};
-use crate::{Gang, Node, Pod, PodName, words};
+use crate::config::Config;
+use crate::cycle::Cycle;
+use crate::facts::{Facts, Group, Record, Stand};
+use crate::group::GroupPhase;
+use crate::objects::{Claim, PriorityClass, Volume};
+use crate::room::{ALL, Board, NOW, NOW_AND_SOON, Views};
+use crate::slots::Id;
+use crate::{GroupKey, Node, Pod, PodGroup, PodName, Queue};
 
 /// A change of what there is.
 #[derive(Debug, Clone)]
@@ -17,6 +25,41 @@ pub enum Delta {
     Node(Box<Node>),
     /// A node is gone.
     NodeGone(String),
+    /// A PodGroup is there, new or changed.
+    Group(Box<PodGroup>),
+    /// A PodGroup is gone: namespace and name.
+    GroupGone(String, String),
+    /// A queue is there, new or changed.
+    Queue(Box<Queue>),
+    /// A queue is gone.
+    QueueGone(String),
+    /// A priority class is there, new or changed.
+    Class(PriorityClass),
+    /// A priority class is gone.
+    ClassGone(String),
+    /// A claim is there, new or changed.
+    Claim(Claim),
+    /// A claim is gone: namespace and name.
+    ClaimGone(String, String),
+    /// A volume is there, new or changed.
+    Volume(Box<Volume>),
+    /// A volume is gone.
+    VolumeGone(String),
+    /// Something is being done with a pod; decisions are noted so by themselves.
+    Doing(PodName, String, Doing),
+    /// It could not be done.
+    Failed(PodName, String, Doing),
+}
+
+/// What is being done with a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Doing {
+    /// It is being bound to this node.
+    Binding(String),
+    /// This node is being promised to it.
+    Promising(String),
+    /// It is being evicted.
+    Evicting,
 }
 
 /// What is to be done.
@@ -31,6 +74,24 @@ pub enum Decision {
         /// The node's name.
         node: String,
     },
+    /// Evict a pod.
+    Evict {
+        /// Which pod.
+        pod: PodName,
+        /// Its identity.
+        uid: String,
+        /// For whom or what.
+        cause: Cause,
+    },
+    /// Note the node that a pod is promised (`status.nominatedNodeName`): room is being made there.
+    Promise {
+        /// Which pod.
+        pod: PodName,
+        /// Its identity.
+        uid: String,
+        /// The node's name.
+        node: String,
+    },
     /// Say that a pod has no node, and why.
     Wait {
         /// Which pod.
@@ -38,186 +99,392 @@ pub enum Decision {
         /// Its identity.
         uid: String,
         /// Why, in words.
-        message: String,
+        message: Arc<str>,
     },
+    /// Write the status of a PodGroup.
+    Report(Box<GroupReport>),
 }
 
-/// All pods and nodes that are known.
+/// Why a pod is evicted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// For a group of higher priority in the same queue.
+    Preempted(GroupKey),
+    /// For a group whose queue uses less than its share.
+    Reclaimed(GroupKey),
+    /// Its own group could not be completed.
+    Incomplete,
+}
+
+/// What the status of a PodGroup is to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupReport {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub uid: String,
+    /// How far it has come.
+    pub phase: GroupPhase,
+    /// Members that run.
+    pub running: usize,
+    /// Members that ended well.
+    pub succeeded: usize,
+    /// Members that ended badly.
+    pub failed: usize,
+    /// `Scheduled` or `Unschedulable`, reason and message.
+    pub condition: Option<Condition>,
+}
+
+/// A condition of a PodGroup; always true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// `Scheduled` or `Unschedulable`.
+    pub kind: &'static str,
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// Why, in words.
+    pub message: String,
+}
+
+/// All that is known.
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    pods: BTreeMap<PodName, Pod>,
-    nodes: BTreeMap<String, Node>,
-    /// What bound pods take.
-    usage: Usage,
-    /// Pods that wait for a node.
-    waiting: BTreeSet<PodName>,
-    /// Members of gangs.
-    gangs: BTreeMap<Gang, BTreeSet<PodName>>,
-    /// Who is scheduled here; everybody's pods count.
-    schedulers: BTreeSet<String>,
+    pub(crate) facts: Facts,
+    pub(crate) board: Board,
+    /// Groups that something has happened to since the last decision.
+    pub(crate) touched: BTreeSet<GroupKey>,
 }
 
 impl State {
     /// A state for pods that name one of these schedulers.
     #[must_use]
     pub fn new(schedulers: impl IntoIterator<Item = String>) -> Self {
-        Self { schedulers: schedulers.into_iter().collect(), ..Self::default() }
+        let schedulers = schedulers.into_iter().collect();
+        Self::with(Config { schedulers, ..Config::default() })
+    }
+
+    /// A state with settings.
+    #[must_use]
+    pub fn with(config: Config) -> Self {
+        let facts = Facts { config, ..Facts::default() };
+        Self { facts, ..Self::default() }
     }
 
     /// Takes note of a change.
     pub fn apply(&mut self, delta: Delta) {
+        let facts = &mut self.facts;
         match delta {
-            Delta::Pod(pod) => {
-                self.forget(&pod.key);
-                self.learn(*pod);
-            }
+            Delta::Pod(pod) => self.pod(*pod),
             Delta::PodGone(key) => self.forget(&key),
             Delta::Node(node) => {
-                self.nodes.insert(node.name.clone(), *node);
+                let name = node.name.clone();
+                self.board.set_node(&name, Some(*node), &mut facts.resources);
             }
-            Delta::NodeGone(name) => {
-                self.nodes.remove(&name);
+            Delta::NodeGone(name) => self.board.set_node(&name, None, &mut facts.resources),
+            Delta::Group(group) => self.group(*group),
+            Delta::GroupGone(namespace, name) => {
+                self.set_group(&GroupKey::PodGroup { namespace, name }, None);
             }
+            Delta::Queue(queue) => {
+                let name = queue.name.clone();
+                facts.accounts.entry(name).or_default().object = Some(*queue);
+            }
+            Delta::QueueGone(name) => {
+                if let Some(account) = facts.accounts.get_mut(&name) {
+                    account.object = None;
+                }
+                self.tidy_account(&name);
+            }
+            Delta::Class(class) => {
+                facts.classes.insert(class.name().to_owned(), class);
+            }
+            Delta::ClassGone(name) => {
+                facts.classes.remove(&name);
+            }
+            Delta::Claim(claim) => {
+                facts.claims.insert(claim.key(), claim);
+            }
+            Delta::ClaimGone(namespace, name) => {
+                facts.claims.remove(&(namespace, name));
+            }
+            Delta::Volume(volume) => {
+                facts.volumes.insert(volume.name().to_owned(), *volume);
+            }
+            Delta::VolumeGone(name) => {
+                facts.volumes.remove(&name);
+            }
+            Delta::Doing(key, uid, doing) => self.doing(&key, &uid, doing),
+            Delta::Failed(key, uid, doing) => self.failed(&key, &uid, &doing),
         }
     }
 
-    /// A binding could not be made: the pod waits again.
-    pub fn unbind(&mut self, key: &PodName, uid: &str) {
-        let Some(mut pod) = self.pods.get(key).filter(|pod| pod.uid == uid).cloned() else {
-            return;
-        };
-        self.forget(key);
-        pod.node.clear();
-        self.learn(pod);
+    /// Something could not be done: the pod is as it was before.
+    fn failed(&mut self, key: &PodName, uid: &str, doing: &Doing) {
+        self.with_record(key, uid, |record| match doing {
+            Doing::Binding(_) => record.assumed = None,
+            Doing::Promising(_) => record.promised = None,
+            Doing::Evicting => record.is_evicted = false,
+        });
     }
 
     /// The names of all pods.
     #[must_use]
     pub fn pod_names(&self) -> Vec<PodName> {
-        self.pods.keys().cloned().collect()
+        self.facts.pods.keys().cloned().collect()
     }
 
     /// The names of all nodes.
     #[must_use]
     pub fn node_names(&self) -> Vec<String> {
-        self.nodes.keys().cloned().collect()
+        let known = self.board.rooms.iter().filter(|room| room.node.is_some());
+        known.map(|room| room.name.clone()).collect()
     }
 
-    fn learn(&mut self, pod: Pod) {
-        if let Some((gang, _)) = &pod.gang {
-            self.gangs.entry(gang.clone()).or_default().insert(pod.key.clone());
-        }
-        if !pod.node.is_empty() && !pod.is_over {
-            self.usage.entry(pod.node.clone()).or_default().add(&pod);
-        }
-        let ours = self.schedulers.contains(&pod.scheduler);
-        if ours && pod.node.is_empty() && !pod.is_over && !pod.is_gated {
-            self.waiting.insert(pod.key.clone());
-        }
-        self.pods.insert(pod.key.clone(), pod);
-    }
-
-    fn forget(&mut self, key: &PodName) {
-        let Some(pod) = self.pods.remove(key) else { return };
-        self.waiting.remove(key);
-        let taken = self.usage.get_mut(&pod.node).filter(|_| !pod.is_over);
-        if let Some(taken) = taken {
-            taken.remove(&pod);
-        }
-        let Some((gang, _)) = &pod.gang else { return };
-        if let Some(members) = self.gangs.get_mut(gang) {
-            members.remove(key);
-            if members.is_empty() {
-                self.gangs.remove(gang);
-            }
-        }
-    }
-
-    /// What follows from the state. Bindings are taken for done: whoever carries them out tells of
-    /// each pod again, bound or not.
-    pub fn decide(&mut self) -> Vec<Decision> {
-        let mut decisions = Vec::new();
-        let mut usage = std::mem::take(&mut self.usage);
-        for group in self.groups() {
-            decisions.extend(self.decide_group(&group, &mut usage));
-        }
-        self.usage = usage;
+    /// What follows from the state at a time, in seconds since 1970. Decisions are taken for done:
+    /// whoever carries them out tells of each pod again, or that it failed.
+    pub fn decide(&mut self, now: i64) -> Vec<Decision> {
+        let touched = std::mem::take(&mut self.touched);
+        let decisions = Cycle::new(&self.facts, &mut self.board, now).run(&touched);
         for decision in &decisions {
-            if let Decision::Bind { pod, node, .. } = decision {
-                self.waiting.remove(pod);
-                if let Some(pod) = self.pods.get_mut(pod) {
-                    pod.node.clone_from(node);
+            match decision {
+                Decision::Bind { pod, uid, node } => {
+                    self.doing(pod, uid, Doing::Binding(node.clone()));
                 }
+                Decision::Promise { pod, uid, node } => {
+                    self.doing(pod, uid, Doing::Promising(node.clone()));
+                }
+                Decision::Evict { pod, uid, .. } => {
+                    self.doing(pod, uid, Doing::Evicting);
+                }
+                Decision::Wait { pod, message, .. } => self.told(pod, message),
+                Decision::Report(report) => self.reported(report),
             }
         }
         decisions
     }
 
-    /// What waits, in the order in which it is looked at.
-    fn groups(&self) -> Vec<Group<'_>> {
-        let mut groups = Vec::new();
-        let mut by_gang: BTreeMap<&Gang, Group<'_>> = BTreeMap::new();
-        for pod in self.waiting.iter().filter_map(|key| self.pods.get(key)) {
-            let Some((gang, size)) = &pod.gang else {
-                groups.push(Group { gang: None, waiting: vec![pod], present: 1 });
-                continue;
-            };
-            let present = self.gangs.get(gang).map_or(0, BTreeSet::len);
-            let group = by_gang.entry(gang).or_insert_with(|| Group {
-                gang: Some((gang, *size)),
-                waiting: Vec::new(),
-                present,
-            });
-            // Members made later know better how many there are still to be.
-            group.gang = group.gang.map(|(gang, least)| (gang, least.min(*size)));
-            group.waiting.push(pod);
-        }
-        groups.extend(by_gang.into_values());
-        groups.sort_by(|one, other| one.rank().cmp(&other.rank()));
-        groups
-    }
-
-    fn decide_group(&self, group: &Group<'_>, usage: &mut Usage) -> Vec<Decision> {
-        let missing = group.missing();
-        if let (Some((gang, size)), true) = (group.gang, missing > 0) {
-            let message =
-                format!("waiting for {missing} more of the {size} pods of {:?}", gang.name);
-            return group.waiting.iter().map(|pod| wait(pod, &message)).collect();
-        }
-        if let Some(what) = group.waiting.iter().find_map(|pod| pod.beyond) {
-            let message =
-                format!("{what} cannot be honoured by this scheduler: remove it from the pod");
-            return group.waiting.iter().map(|pod| wait(pod, &message)).collect();
-        }
-        match place(&group.waiting, &self.nodes, usage) {
-            Ok(placed) => placed
-                .into_iter()
-                .map(|(pod, node)| Decision::Bind {
-                    pod: pod.key.clone(),
-                    uid: pod.uid.clone(),
-                    node,
-                })
-                .collect(),
-            Err(stuck) => self.explain(group, &stuck),
+    fn told(&mut self, pod: &PodName, message: &Arc<str>) {
+        let id = self.facts.pods.id(pod);
+        if let Some(record) = id.and_then(|id| self.facts.pods.get_mut(id)) {
+            record.told = Some(message.clone());
         }
     }
 
-    fn explain(&self, group: &Group<'_>, stuck: &Stuck<'_>) -> Vec<Decision> {
-        let message = words::unavailable(self.nodes.len(), &stuck.reasons);
-        let together = |pod: &&&Pod| {
-            let Some((gang, size)) = group.gang.filter(|(_, size)| *size > 1) else {
-                return wait(pod, &message);
-            };
-            wait(pod, &words::with_gang(&message, &gang.name, size))
+    fn reported(&mut self, report: &GroupReport) {
+        let (namespace, name) = (report.namespace.clone(), report.name.clone());
+        let id = self.facts.groups.id(&GroupKey::PodGroup { namespace, name });
+        if let Some(group) = id.and_then(|id| self.facts.groups.get_mut(id)) {
+            group.reported = Some(report.clone());
+        }
+    }
+
+    fn doing(&mut self, key: &PodName, uid: &str, doing: Doing) {
+        self.with_record(key, uid, |record| match doing {
+            Doing::Binding(node) => {
+                record.assumed = Some(node);
+                record.promised = None;
+                record.told = None;
+            }
+            Doing::Promising(node) => record.promised = Some(node),
+            Doing::Evicting => record.is_evicted = true,
+        });
+    }
+
+    /// Changes what is known of a pod, sums included.
+    fn with_record(&mut self, key: &PodName, uid: &str, change: impl FnOnce(&mut Record)) {
+        let Some(id) = self.facts.pods.id(key) else { return };
+        if self.facts.record(id).is_none_or(|record| record.pod.uid != uid) {
+            return;
+        }
+        self.uncharge(id);
+        if let Some(record) = self.facts.pods.get_mut(id) {
+            change(record);
+        }
+        self.charge(id);
+    }
+
+    fn pod(&mut self, pod: Pod) {
+        let known = self.facts.pods.id(&pod.key).and_then(|id| Some((id, self.facts.record(id)?)));
+        let same = known.filter(|(_, record)| record.pod.uid == pod.uid);
+        let kept = same.map(|(_, record)| {
+            // What the API server has taken note of need not be assumed any more.
+            let assumed = record.assumed.clone().filter(|_| pod.node.is_empty());
+            let promised = record.promised.clone().filter(|at| *at != pod.nominated);
+            (assumed, promised, record.is_evicted, record.told.clone())
+        });
+        self.forget(&pod.key);
+        let (assumed, promised, is_evicted, told) = kept.unwrap_or_default();
+        let facts = &mut self.facts;
+        let shape = facts.shapes.of(&pod, &mut facts.resources);
+        let is_ours = facts.config.schedulers.contains(&pod.scheduler);
+        let key = pod.group.clone();
+        let group = match facts.groups.id(&key) {
+            Some(id) => id,
+            None => facts.groups.insert(key, Group::default()),
         };
-        group.waiting.iter().map(|pod| together(&pod)).collect()
+        let name = pod.key.clone();
+        let record = Record {
+            pod,
+            shape,
+            group,
+            assumed,
+            promised,
+            is_evicted,
+            told,
+            is_ours,
+            charged: None,
+        };
+        let id = self.facts.pods.insert(name, record);
+        self.regroup(group, |group| {
+            group.members.insert(id);
+        });
+        self.charge(id);
+    }
+
+    fn forget(&mut self, key: &PodName) {
+        let Some(id) = self.facts.pods.id(key) else { return };
+        self.uncharge(id);
+        let Some(group) = self.facts.record(id).map(|record| record.group) else { return };
+        self.regroup(group, |group| {
+            group.members.remove(&id);
+            group.waiting.remove(&id);
+        });
+        if let Some(record) = self.facts.pods.remove(key) {
+            self.tidy_group(&record.pod.group);
+            self.facts.shapes.release(record.shape);
+        }
+    }
+
+    fn group(&mut self, group: PodGroup) {
+        let (namespace, name) = (group.namespace.clone(), group.name.clone());
+        self.set_group(&GroupKey::PodGroup { namespace, name }, Some(group));
+    }
+
+    fn set_group(&mut self, key: &GroupKey, object: Option<PodGroup>) {
+        let id = match self.facts.groups.id(key) {
+            Some(id) => id,
+            None => self.facts.groups.insert(key.clone(), Group::default()),
+        };
+        self.regroup(id, |group| {
+            let uid = |object: &Option<PodGroup>| object.as_ref().map(|object| object.uid.clone());
+            if uid(&group.object) != uid(&object) {
+                group.reported = None;
+            }
+            group.object = object;
+        });
+        self.touched.insert(key.clone());
+        self.tidy_group(key);
+    }
+
+    /// Changes a group; its members are charged anew where its queue has changed.
+    fn regroup(&mut self, id: Id, change: impl FnOnce(&mut Group)) {
+        let queue =
+            |facts: &Facts| facts.groups.get(id).map(|group| facts.queue_of(group).to_owned());
+        let before = queue(&self.facts);
+        let Some(group) = self.facts.groups.get_mut(id) else { return };
+        change(group);
+        if queue(&self.facts) != before {
+            let members = self.facts.groups.get(id).map(|group| group.members.clone());
+            for member in members.unwrap_or_default() {
+                if self.facts.record(member).is_some_and(|record| record.charged.is_some()) {
+                    self.uncharge(member);
+                    self.charge(member);
+                }
+            }
+        }
+    }
+
+    fn tidy_group(&mut self, key: &GroupKey) {
+        let Some(id) = self.facts.groups.id(key) else { return };
+        let is_empty = |group: &Group| group.object.is_none() && group.members.is_empty();
+        if self.facts.groups.get(id).is_some_and(is_empty) {
+            self.facts.groups.remove(key);
+            self.touched.remove(key);
+        }
+    }
+
+    fn tidy_account(&mut self, queue: &str) {
+        let unused =
+            |account: &crate::facts::Account| account.object.is_none() && account.pods == 0;
+        if self.facts.accounts.get(queue).is_some_and(unused) {
+            self.facts.accounts.remove(queue);
+        }
+    }
+
+    /// Adds a pod to the sums.
+    fn charge(&mut self, id: Id) {
+        let facts = &mut self.facts;
+        let Some(record) = facts.pods.get(id) else { return };
+        let Some(group) = facts.groups.get(record.group) else { return };
+        let queue = facts.queue_of(group).to_owned();
+        let stand = record.stand();
+        if let Some(views) = views(record, stand) {
+            self.board.enter(record.node(), id, &record.shape, views);
+        }
+        let key = record.pod.group.clone();
+        if record.is_ours {
+            let account = facts.accounts.entry(queue.clone()).or_default();
+            account.pods += 1;
+            match stand {
+                Stand::Bound => account.used.add(&record.shape.ask, 1),
+                Stand::Leaving => account.leaving.add(&record.shape.ask, 1),
+                Stand::Waiting => account.wanted.add(&record.shape.ask, 1),
+                _ => {}
+            }
+            if stand == Stand::Waiting
+                && let Some(group) = facts.groups.get_mut(record.group)
+            {
+                group.waiting.insert(id);
+                facts.waiting.insert(key.clone());
+            }
+        }
+        if let Some(record) = facts.pods.get_mut(id) {
+            record.charged = Some(queue);
+        }
+        self.touched.insert(key);
+    }
+
+    /// Takes a pod out of the sums, as [`State::charge`] put it in.
+    fn uncharge(&mut self, id: Id) {
+        let facts = &mut self.facts;
+        let Some(record) = facts.pods.get_mut(id) else { return };
+        let Some(queue) = record.charged.take() else { return };
+        let stand = record.stand();
+        if let Some(views) = views(record, stand) {
+            let node = record.node().to_owned();
+            self.board.leave(&node, id, &record.shape, views);
+        }
+        self.touched.insert(record.pod.group.clone());
+        if !record.is_ours {
+            return;
+        }
+        if let Some(account) = facts.accounts.get_mut(&queue) {
+            account.pods -= 1;
+            match stand {
+                Stand::Bound => account.used.add(&record.shape.ask, -1),
+                Stand::Leaving => account.leaving.add(&record.shape.ask, -1),
+                Stand::Waiting => account.wanted.add(&record.shape.ask, -1),
+                _ => {}
+            }
+        }
+        if let Some(group) = facts.groups.get_mut(record.group) {
+            group.waiting.remove(&id);
+            if group.waiting.is_empty() {
+                facts.waiting.remove(&record.pod.group);
+            }
+        }
+        self.tidy_account(&queue);
     }
 }
 
-fn wait(pod: &Pod, message: &str) -> Decision {
-    Decision::Wait { pod: pod.key.clone(), uid: pod.uid.clone(), message: message.to_owned() }
+/// Of which times a pod takes room; nothing for one without.
+fn views(record: &Record, stand: Stand) -> Option<Views> {
+    match stand {
+        Stand::Bound if record.is_ours => Some(NOW_AND_SOON),
+        Stand::Bound => Some(ALL),
+        Stand::Leaving => Some(NOW),
+        _ => None,
+    }
 }
-
-#[cfg(test)]
-#[path = "state_tests.rs"]
-mod tests;

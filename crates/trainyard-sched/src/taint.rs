@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 /// A mark on a node that keeps pods away.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(default)]
 pub(crate) struct Taint {
     pub(crate) key: String,
@@ -12,7 +12,7 @@ pub(crate) struct Taint {
 }
 
 /// What a pod puts up with.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(default)]
 pub(crate) struct Toleration {
     key: String,
@@ -47,6 +47,13 @@ impl Toleration {
 pub(crate) fn repelled<'t>(taints: &'t [Taint], tolerations: &[Toleration]) -> Option<&'t Taint> {
     let borne = |taint: &Taint| tolerations.iter().any(|toleration| toleration.covers(taint));
     taints.iter().find(|taint| taint.repels() && !borne(taint))
+}
+
+/// How many taints ask to keep away where that is possible.
+pub(crate) fn disliked(taints: &[Taint], tolerations: &[Toleration]) -> i64 {
+    let borne = |taint: &Taint| tolerations.iter().any(|toleration| toleration.covers(taint));
+    let soft = |taint: &&Taint| taint.effect == "PreferNoSchedule" && !borne(taint);
+    i64::try_from(taints.iter().filter(soft).count()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

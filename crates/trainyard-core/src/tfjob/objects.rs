@@ -68,7 +68,8 @@ impl Builder<'_> {
     }
 
     /// How many pods start all together; `None` when each starts as it can. Replicas that have done
-    /// their work have no pod any more; dynamic workers come and go by themselves.
+    /// their work have no pod any more; dynamic workers come and go by themselves. A lone replica is
+    /// a gang too: if the job grows, those that come later count it among them.
     fn gang_size(&self, status: &JobStatus) -> Option<u32> {
         if !self.config.gangs || self.spec.dynamic_workers {
             return None;
@@ -77,7 +78,7 @@ impl Builder<'_> {
         let done: usize =
             self.spec.replicas.keys().map(|kind| roster::completed(status, *kind).len()).sum();
         let left = wanted.saturating_sub(u32::try_from(done).unwrap_or(u32::MAX));
-        Some(left).filter(|size| *size > 1)
+        Some(left).filter(|size| *size > 0)
     }
 
     /// The headless service of a replica.

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tracing::{debug, warn};
-use trainyard_sched::{Decision, PodName};
+use trainyard_sched::{Cause, Decision, Doing, PodName};
 
 use super::world::World;
 use crate::calls::{Call, CallError, Calls, Turn, Verb};
@@ -39,11 +39,11 @@ impl Actor {
     /// Decides and acts for ever.
     pub(super) async fn run(&self) {
         // What waiting pods were last told, by identity.
-        let mut told: BTreeMap<String, String> = BTreeMap::new();
+        let mut told: BTreeMap<String, Arc<str>> = BTreeMap::new();
         loop {
             self.world.changed().await;
             tokio::time::sleep(GATHER).await;
-            let decisions = self.world.decide();
+            let decisions = self.world.decide(self.clock.now().as_second());
             let mut work = Vec::new();
             for decision in decisions {
                 match &decision {
@@ -59,6 +59,7 @@ impl Actor {
                         }
                         told.insert(uid.clone(), message.clone());
                     }
+                    Decision::Evict { .. } | Decision::Promise { .. } | Decision::Report(_) => {}
                 }
                 work.push(decision);
             }
@@ -86,7 +87,7 @@ impl Actor {
                 Err(error) if error.code() == 404 => false,
                 Err(error) => {
                     warn!(pod = %pod.name, node, %error, "binding a pod failed");
-                    self.world.unbind(&pod, &uid);
+                    self.world.failed(&pod, &uid, Doing::Binding(node));
                     true
                 }
             },
@@ -98,6 +99,44 @@ impl Actor {
                 self.tell(&pod, &uid, "Warning", "FailedScheduling", &message).await;
                 false
             }
+            Decision::Evict { pod, uid, cause } => self.evict(&pod, &uid, &cause).await,
+            Decision::Promise { pod, node, .. } => {
+                self.promise(&pod, &node).await;
+                false
+            }
+            // PodGroups are not followed, so there is none to report on.
+            Decision::Report(_) => false,
+        }
+    }
+
+    /// Deletes a pod that makes room; whether it is to be decided anew.
+    async fn evict(&self, pod: &PodName, uid: &str, cause: &Cause) -> bool {
+        let words = match cause {
+            Cause::Preempted(by) => format!("Preempted by {}/{}", by.namespace(), by.name()),
+            Cause::Reclaimed(by) => format!("Reclaimed for {}/{}", by.namespace(), by.name()),
+            Cause::Incomplete => "The gang of the pod could not be completed".to_owned(),
+        };
+        self.tell(pod, uid, "Warning", "Evict", &words).await;
+        let body = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid},
+        });
+        let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
+        match self.send(Verb::Delete, "pods", path, &body, Turn::Usual).await {
+            Ok(()) => false,
+            Err(error) if error.code() == 404 => false,
+            Err(error) => {
+                warn!(pod = %pod.name, %error, "evicting a pod failed");
+                self.world.failed(pod, uid, Doing::Evicting);
+                true
+            }
+        }
+    }
+
+    async fn promise(&self, pod: &PodName, node: &str) {
+        let body = json!({"status": {"nominatedNodeName": node}});
+        let path = format!("/api/v1/namespaces/{}/pods/{}/status", pod.namespace, pod.name);
+        if let Err(error) = self.send(Verb::Patch, "pods/status", path, &body, Turn::Usual).await {
+            debug!(pod = %pod.name, %error, "a pod's node was not noted");
         }
     }
 

@@ -2,12 +2,12 @@
 //!
 //! Must not act.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 use tokio::sync::Notify;
-use trainyard_sched::{Decision, Delta, Node, Pod, PodName, State};
+use trainyard_sched::{Decision, Delta, Doing, Node, Pod, PodName, State};
 
 use crate::cache::Object;
 use crate::watch::News;
@@ -105,8 +105,12 @@ impl World {
         let mut known = self.locked();
         match news {
             News::All { objects, .. } => {
+                // Only what is gone is forgotten: bindings under way are still under way.
+                let there: BTreeSet<_> = objects.iter().map(|pod| pod.0.key.clone()).collect();
                 for key in known.state.pod_names() {
-                    known.state.apply(Delta::PodGone(key));
+                    if !there.contains(&key) {
+                        known.state.apply(Delta::PodGone(key));
+                    }
                 }
                 known.pods.clear();
                 known.pods_listed = true;
@@ -149,9 +153,9 @@ impl World {
         self.changed.notify_one();
     }
 
-    /// A binding could not be made.
-    pub(super) fn unbind(&self, key: &PodName, uid: &str) {
-        self.locked().state.unbind(key, uid);
+    /// Something that was decided could not be done.
+    pub(super) fn failed(&self, key: &PodName, uid: &str, doing: Doing) {
+        self.locked().state.apply(Delta::Failed(key.clone(), uid.to_owned(), doing));
     }
 
     /// Waits for something new.
@@ -165,9 +169,9 @@ impl World {
     }
 
     /// What is to be done now; nothing before everything is known.
-    pub(super) fn decide(&self) -> Vec<Decision> {
+    pub(super) fn decide(&self, now: i64) -> Vec<Decision> {
         let mut known = self.locked();
-        if known.pods_listed && known.nodes_listed { known.state.decide() } else { Vec::new() }
+        if known.pods_listed && known.nodes_listed { known.state.decide(now) } else { Vec::new() }
     }
 }
 

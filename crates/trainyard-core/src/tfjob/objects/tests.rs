@@ -222,4 +222,7 @@ fn a_scheduler_is_told_of_gangs_if_it_is_to_know() {
     let done = later.replica_statuses.entry(ReplicaType::Worker).or_default();
     "1-2".clone_into(&mut done.completed_indexes);
     assert_eq!(annotations(&gangs, &later), told("2"));
+    let done = later.replica_statuses.entry(ReplicaType::Ps).or_default();
+    "0".clone_into(&mut done.completed_indexes);
+    assert_eq!(annotations(&gangs, &later), told("1"));
 }

@@ -1,0 +1,80 @@
+//! Who could make room: whole groups, or members that their group can do without.
+//!
+//! Owns what belongs together and in which order it would go. Who may go for whom is `press`'s.
+
+use std::sync::Arc;
+
+use crate::GroupKey;
+use crate::cycle::Cycle;
+use crate::gang::Standing;
+use crate::serve::sum;
+use crate::slots::Id;
+use crate::vector::Vector;
+
+/// Pods that go together.
+#[derive(Debug, Clone)]
+pub(crate) struct Bundle<'f> {
+    pub(crate) key: &'f GroupKey,
+    pub(crate) line: usize,
+    pub(crate) priority: i64,
+    pub(crate) created: i64,
+    pub(crate) pods: Vec<Id>,
+    /// What they have together.
+    pub(crate) has: Vector,
+    /// Whether the group ends with them.
+    pub(crate) is_whole: bool,
+    /// Whether the group has less than its minimum already.
+    pub(crate) is_partial: bool,
+}
+
+impl<'f> Cycle<'f> {
+    /// Everything that could be evicted for somebody, least worth first: members above a minimum
+    /// before whole groups, low priority before high, young before old.
+    pub(crate) fn bundles(&mut self) -> &[Arc<Bundle<'f>>] {
+        if self.bundles.is_none() {
+            let bundles = self.gather();
+            self.bundles = Some(bundles);
+        }
+        self.bundles.as_deref().unwrap_or_default()
+    }
+
+    fn gather(&self) -> Vec<Arc<Bundle<'f>>> {
+        let facts = self.facts;
+        let mut bundles = Vec::new();
+        for (key, _, group) in facts.groups.iter() {
+            let name = facts.queue_of(group);
+            let Some(line) = self.lines.iter().position(|line| line.name == name) else { continue };
+            let is_spared = group.object.as_ref().is_some_and(|object| !object.is_preemptable);
+            let standing = Standing::of(key, group, facts);
+            if standing.bound.is_empty() || is_spared {
+                continue;
+            }
+            let may_go =
+                |id: &Id| facts.record(*id).is_some_and(|record| record.pod.is_preemptable);
+            let bundle = |pods: Vec<Id>, is_whole: bool| Bundle {
+                key,
+                line,
+                priority: facts.priority_of(group),
+                created: facts.created_of(group),
+                has: sum(facts, &pods),
+                pods,
+                is_whole,
+                is_partial: standing.is_partial(),
+            };
+            let above = standing.above_minimum(facts);
+            let is_all_above = above.len() == standing.bound.len();
+            bundles.extend(above.into_iter().filter(may_go).map(|id| bundle(vec![id], false)));
+            // A group without a minimum has no whole to lose.
+            if !is_all_above && standing.bound.iter().all(may_go) {
+                bundles.push(bundle(standing.bound.clone(), true));
+            }
+        }
+        bundles.sort_by(|one, other| {
+            let order = |bundle: &Bundle<'f>| {
+                (bundle.is_whole, bundle.priority, std::cmp::Reverse(bundle.created))
+            };
+            order(one).cmp(&order(other)).then_with(|| other.key.cmp(one.key))
+        });
+        bundles.into_iter().map(Arc::new).collect()
+    }
+}

@@ -1,0 +1,490 @@
+//! Why a group waits, as data: what binds it, what is short, who has it, what would help.
+//!
+//! Computed on demand from a copy; must not decide anything.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::cycle::{Block, Cycle, Unit, Verdict};
+use crate::facts::Stand;
+use crate::place::place_some;
+use crate::room::View;
+use crate::serve::sum;
+use crate::slots::Id;
+use crate::vector::Vector;
+use crate::{Amounts, GroupKey, State};
+
+/// Holders are named up to so many.
+const NAMED: usize = 10;
+
+/// What stands between a group and its nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Constraint {
+    /// Nothing: it has its nodes, or gets them with the next decision.
+    None,
+    /// Its PodGroup does not exist.
+    PodGroup,
+    /// Its queue does not exist.
+    Queue,
+    /// Its queue is not open.
+    QueueClosed,
+    /// Another group is ahead in a queue that is served in order.
+    QueueOrder,
+    /// Its queue may not use more.
+    QueueLimit,
+    /// Members are still to be made.
+    Members,
+    /// It asks for something that is not supported.
+    Unsupported,
+    /// A claim that it mounts does not exist.
+    Claim,
+    /// Room is being made: others are leaving.
+    Releasing,
+    /// It would not fit even if everything scheduled here ended.
+    TooLarge,
+    /// No room at present.
+    Room,
+}
+
+/// A resource of which there is not enough.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shortage {
+    /// Which.
+    pub resource: String,
+    /// What the members that wait ask for together.
+    pub asked: i64,
+    /// What is free on all nodes that they may use.
+    pub free: i64,
+    /// The most that is free on one of these nodes.
+    pub most_on_one_node: i64,
+    /// What one member asks for at most.
+    pub per_member: i64,
+}
+
+/// Somebody who has what is short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Holder {
+    /// Which group.
+    pub group: GroupKey,
+    /// How many of its pods.
+    pub pods: usize,
+    /// What they have of what is short.
+    pub has: Amounts,
+}
+
+/// A change after which the group would fit now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "change")]
+pub enum Remedy {
+    /// Ask for so many members at most.
+    FewerMembers {
+        /// Members wanted now.
+        from: usize,
+        /// Members that fit.
+        to: usize,
+    },
+    /// Ask for less of a resource in each member.
+    SmallerMembers {
+        /// Which resource.
+        resource: String,
+        /// What one asks for now.
+        from: i64,
+        /// What fits.
+        to: i64,
+    },
+    /// Let the queue use so much more.
+    RaiseLimit {
+        /// Which queue.
+        queue: String,
+        /// Of which resource.
+        resource: String,
+        /// By how much.
+        by: i64,
+    },
+}
+
+/// Everything about a group that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// Which group.
+    pub group: GroupKey,
+    /// Its queue.
+    pub queue: String,
+    /// Its priority.
+    pub priority: i64,
+    /// Members needed at least.
+    pub minimum: usize,
+    /// Members that have a node or have ended well.
+    pub ready: usize,
+    /// Members that wait.
+    pub waiting: usize,
+    /// Its place among the groups of its queue that wait, from 1; 0 when it does not wait.
+    pub position: usize,
+    /// How many groups of its queue wait.
+    pub of: usize,
+    /// Since when it waits, in seconds since 1970.
+    pub since: i64,
+    /// What binds.
+    pub constraint: Constraint,
+    /// The same in words.
+    pub message: String,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// How many nodes are out for which reason.
+    pub reasons: BTreeMap<String, usize>,
+    /// What is short.
+    pub shortages: Vec<Shortage>,
+    /// Who has it, those with the most first.
+    pub holders: Vec<Holder>,
+    /// Changes that would help, each by itself.
+    pub remedies: Vec<Remedy>,
+    /// What else is to be known.
+    pub notes: Vec<String>,
+}
+
+impl State {
+    /// Why a group waits; nothing if it is not known.
+    #[must_use]
+    pub fn explain(&self, key: &GroupKey, now: i64) -> Option<Explanation> {
+        let mut board = self.board.clone();
+        let group = self.facts.groups.get(self.facts.groups.id(key)?)?;
+        let mut cycle = Cycle::new(&self.facts, &mut board, now);
+        cycle.settle();
+        let Some(index) = cycle.units.iter().position(|unit| unit.key == key) else {
+            let standing = crate::gang::Standing::of(key, group, &self.facts);
+            let queue = self.facts.queue_of(group).to_owned();
+            return Some(cycle.at_rest(key, queue, &standing));
+        };
+        Some(cycle.explain(index))
+    }
+
+    /// The groups with members that wait, in the order of their names.
+    pub fn waiting(&self) -> impl Iterator<Item = &GroupKey> {
+        self.facts.waiting.iter()
+    }
+
+    /// The group of a pod.
+    #[must_use]
+    pub fn group_of(&self, pod: &crate::PodName) -> Option<&GroupKey> {
+        Some(&self.facts.record(self.facts.pods.id(pod)?)?.pod.group)
+    }
+
+    /// What the pods of a queue use (`status.allocated`).
+    #[must_use]
+    pub fn allocated(&self, queue: &str) -> Amounts {
+        let account = self.facts.accounts.get(queue);
+        account.map_or_else(Amounts::default, |account| self.facts.resources.amounts(&account.used))
+    }
+}
+
+impl<'f> Cycle<'f> {
+    fn at_rest(
+        &self,
+        key: &GroupKey,
+        queue: String,
+        standing: &crate::gang::Standing<'_>,
+    ) -> Explanation {
+        Explanation {
+            group: key.clone(),
+            queue,
+            priority: 0,
+            minimum: standing.minimum,
+            ready: standing.ready,
+            waiting: 0,
+            position: 0,
+            of: 0,
+            since: 0,
+            constraint: if standing.missing().is_some() {
+                Constraint::Members
+            } else {
+                Constraint::None
+            },
+            message: String::new(),
+            nodes: self.board.nodes,
+            reasons: BTreeMap::new(),
+            shortages: Vec::new(),
+            holders: Vec::new(),
+            remedies: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn explain(&mut self, index: usize) -> Explanation {
+        let facts = self.facts;
+        let (position, of) = self.position(index);
+        let shortages = self.shortages(index);
+        let remedies = self.remedies(index);
+        let constraint = self.constraint(index);
+        let Some(unit) = self.units.get(index) else {
+            let queue = String::new();
+            let standing = crate::gang::Standing::default();
+            let nobody = GroupKey::Pod { namespace: String::new(), name: String::new() };
+            return self.at_rest(&nobody, queue, &standing);
+        };
+        let line = self.lines.get(unit.line);
+        let reasons = match &unit.verdict {
+            Some(Verdict::Room(stuck)) => self.reasons(stuck),
+            _ => BTreeMap::new(),
+        };
+        let verdict = unit.verdict.as_ref();
+        Explanation {
+            queue: line.map_or_else(String::new, |line| line.name.to_owned()),
+            priority: unit.priority,
+            position,
+            of,
+            since: unit.since,
+            waiting: unit.standing.waiting.len() + unit.left_out.len(),
+            constraint,
+            message: verdict.map_or_else(String::new, |verdict| self.message(unit, verdict)),
+            reasons,
+            holders: self.holders(unit, &shortages),
+            shortages,
+            remedies,
+            notes: line.and_then(|line| line.queue?.unheeded()).into_iter().collect(),
+            ..self.at_rest(unit.key, String::new(), &unit.standing)
+        }
+        .with_group(unit.key, facts)
+    }
+
+    fn constraint(&mut self, index: usize) -> Constraint {
+        let Some(unit) = self.units.get(index) else { return Constraint::None };
+        match &unit.verdict {
+            None | Some(Verdict::Placed | Verdict::Share(_)) => Constraint::None,
+            Some(Verdict::Soon(_)) => Constraint::Releasing,
+            Some(Verdict::Limit(_)) => Constraint::QueueLimit,
+            Some(Verdict::Blocked(block)) => match block {
+                Block::NoGroup => Constraint::PodGroup,
+                Block::NoQueue => Constraint::Queue,
+                Block::Closed => Constraint::QueueClosed,
+                Block::Missing(_) => Constraint::Members,
+                Block::Beyond(_) => Constraint::Unsupported,
+                Block::NoClaim(_) => Constraint::Claim,
+                Block::Behind(_) => Constraint::QueueOrder,
+            },
+            Some(Verdict::Room(_)) => {
+                let chosen = self.wanted(index);
+                let mark = self.board.mark();
+                for at in (0..self.holds.len()).collect::<Vec<_>>() {
+                    self.drop_hold(at);
+                }
+                let fits = self.find(index, &chosen, View::Ever).is_ok();
+                self.board.undo(mark);
+                if fits { Constraint::Room } else { Constraint::TooLarge }
+            }
+        }
+    }
+
+    /// The members whose placing failed.
+    fn wanted(&self, index: usize) -> Vec<Id> {
+        let Some(unit) = self.units.get(index) else { return Vec::new() };
+        if unit.standing.is_ready() {
+            return unit.left_out.clone();
+        }
+        let waiting = &unit.standing.waiting;
+        unit.standing.enough(self.facts, waiting).unwrap_or_else(|| waiting.clone())
+    }
+
+    fn position(&self, index: usize) -> (usize, usize) {
+        let Some(unit) = self.units.get(index) else { return (0, 0) };
+        let mut place = 0;
+        let mut all = 0;
+        for other in self.units.iter().filter(|other| other.line == unit.line) {
+            if matches!(other.verdict, Some(Verdict::Placed)) {
+                continue;
+            }
+            all += 1;
+            place += usize::from(other.seniority() <= unit.seniority());
+        }
+        (place, all)
+    }
+
+    fn shortages(&self, index: usize) -> Vec<Shortage> {
+        let wanted = self.wanted(index);
+        let ask = sum(self.facts, &wanted);
+        let records: Vec<_> = wanted.iter().filter_map(|id| self.facts.record(*id)).collect();
+        let mut shortages = Vec::new();
+        for (resource, asked) in ask.positive() {
+            let (mut free, mut most) = (0_i64, 0);
+            for room in &self.board.rooms {
+                let Some(node) = &room.node else { continue };
+                let is_open = |record: &&&crate::facts::Record| {
+                    crate::fit::barred(&record.shape, node, self.facts).is_none()
+                };
+                if records.iter().any(|record| is_open(&record)) {
+                    let here = room.left(resource, View::Now).max(0);
+                    free = free.saturating_add(here);
+                    most = most.max(here);
+                }
+            }
+            let each = records.iter().map(|record| record.shape.ask.of(resource));
+            let per_member = each.max().unwrap_or(0);
+            if free < asked || most < per_member {
+                shortages.push(Shortage {
+                    resource: self.facts.resources.name(resource).to_owned(),
+                    asked,
+                    free,
+                    most_on_one_node: most,
+                    per_member,
+                });
+            }
+        }
+        shortages.sort_by(|one, other| one.resource.cmp(&other.resource));
+        shortages
+    }
+
+    fn holders(&self, unit: &Unit<'f>, shortages: &[Shortage]) -> Vec<Holder> {
+        let mut holders: BTreeMap<&GroupKey, (usize, Vector)> = BTreeMap::new();
+        let records = unit.standing.waiting.iter().chain(&unit.left_out);
+        let records: Vec<_> = records.filter_map(|id| self.facts.record(*id)).collect();
+        for room in &self.board.rooms {
+            let Some(node) = &room.node else { continue };
+            let open = |record: &&crate::facts::Record| {
+                crate::fit::barred(&record.shape, node, self.facts).is_none()
+            };
+            if !records.iter().any(open) {
+                continue;
+            }
+            for other in room.pods.iter().filter_map(|id| self.facts.record(*id)) {
+                let has_room = matches!(other.stand(), Stand::Bound | Stand::Leaving);
+                if has_room && other.pod.group != *unit.key {
+                    let (pods, has) = holders.entry(&other.pod.group).or_default();
+                    *pods += 1;
+                    has.add(&other.shape.ask, 1);
+                }
+            }
+        }
+        let mut named: Vec<Holder> = holders
+            .into_iter()
+            .map(|(key, (pods, has))| {
+                let all = self.facts.resources.amounts(&has);
+                let short = shortages.iter().map(|short| short.resource.as_str());
+                let has = short.filter_map(|name| Some((name, all.named(name)?))).collect();
+                Holder { group: key.clone(), pods, has }
+            })
+            .filter(|holder| !holder.has.is_empty())
+            .collect();
+        let first =
+            |holder: &Holder| shortages.first().map_or(0, |short| holder.has.get(&short.resource));
+        named.sort_by(|one, other| {
+            first(other).cmp(&first(one)).then_with(|| one.group.cmp(&other.group))
+        });
+        named.truncate(NAMED);
+        named
+    }
+
+    fn remedies(&mut self, index: usize) -> Vec<Remedy> {
+        let Some(unit) = self.units.get(index) else { return Vec::new() };
+        let wanted = self.wanted(index);
+        match unit.verdict.clone() {
+            Some(Verdict::Limit(resource)) => {
+                let ask = sum(self.facts, &wanted);
+                let Some(line) = self.lines.get(unit.line) else { return Vec::new() };
+                let over = line.used.get(resource) + line.kept.get(resource) + ask.get(resource)
+                    - line.share.limit.get(resource);
+                vec![Remedy::RaiseLimit {
+                    queue: line.name.to_owned(),
+                    resource: self.facts.resources.name(resource).to_owned(),
+                    by: over,
+                }]
+            }
+            Some(Verdict::Room(_)) => {
+                let mark = self.board.mark();
+                let own: Vec<usize> =
+                    (0..self.holds.len()).filter(|at| self.is_hold_of(*at, index)).collect();
+                for at in own {
+                    self.drop_hold(at);
+                }
+                let request = self.request(index, View::Now);
+                let fitting = place_some(&request, self.board, &wanted).len();
+                self.board.undo(mark);
+                let mut remedies = Vec::new();
+                if fitting > 0 && fitting < wanted.len() {
+                    remedies.push(Remedy::FewerMembers { from: wanted.len(), to: fitting });
+                }
+                remedies.extend(self.smaller(index, &wanted));
+                remedies
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// How much of a resource alike members may ask for to fit all.
+    fn smaller(&self, index: usize, wanted: &[Id]) -> Vec<Remedy> {
+        let facts = self.facts;
+        let records: Vec<_> = wanted.iter().filter_map(|id| facts.record(*id)).collect();
+        let Some(first) = records.first() else { return Vec::new() };
+        let shape = &first.shape;
+        let is_alike = records.iter().all(|one| std::sync::Arc::ptr_eq(&one.shape, shape));
+        let count = i64::try_from(records.len()).unwrap_or(i64::MAX);
+        if !is_alike || !shape.spec.peers.is_empty() || !shape.spec.ports.is_empty() {
+            return Vec::new();
+        }
+        let kept_out = self.is_kept_out(index);
+        let rooms: Vec<_> = self
+            .board
+            .rooms
+            .iter()
+            .filter(|room| {
+                let node = room.node.as_ref();
+                node.is_some_and(|node| crate::fit::barred(shape, node, facts).is_none())
+                    && !(kept_out && room.is_kept)
+            })
+            .collect();
+        let fits = |resource: usize, amount: i64| {
+            let mut all = 0_i64;
+            for room in &rooms {
+                let each = shape.ask.0.iter().map(|(asked, own)| {
+                    let own = if *asked == resource { amount } else { *own };
+                    room.left(*asked, View::Now).max(0).checked_div(own).unwrap_or(count)
+                });
+                all = all.saturating_add(each.min().unwrap_or(count));
+            }
+            all >= count
+        };
+        let mut remedies = Vec::new();
+        for (resource, asked) in &shape.ask.0 {
+            if facts.resources.is_pods(*resource) || !fits(*resource, 0) {
+                continue;
+            }
+            let (mut low, mut high) = (0, *asked);
+            while high - low > 1 {
+                let middle = i64::midpoint(low, high);
+                if fits(*resource, middle) { low = middle } else { high = middle }
+            }
+            if low > 0 && low < *asked {
+                remedies.push(Remedy::SmallerMembers {
+                    resource: facts.resources.name(*resource).to_owned(),
+                    from: *asked,
+                    to: low,
+                });
+            }
+        }
+        remedies.sort_by(|one, other| named(one).cmp(named(other)));
+        remedies
+    }
+}
+
+fn named(remedy: &Remedy) -> &str {
+    match remedy {
+        Remedy::SmallerMembers { resource, .. } | Remedy::RaiseLimit { resource, .. } => resource,
+        Remedy::FewerMembers { .. } => "",
+    }
+}
+
+impl Explanation {
+    fn with_group(mut self, key: &GroupKey, facts: &crate::facts::Facts) -> Self {
+        self.group = key.clone();
+        let id = facts.groups.id(key);
+        let object = id.and_then(|id| facts.groups.get(id)).and_then(|group| group.object.as_ref());
+        let class = object.map(|object| object.priority_class.as_str()).unwrap_or_default();
+        if !class.is_empty() && !facts.classes.contains_key(class) {
+            self.notes.push(format!("priority class {class:?} does not exist"));
+        }
+        self
+    }
+}

@@ -1,0 +1,161 @@
+//! Everything that is known of pods, groups, queues and what else scheduling looks at.
+//!
+//! Owns the records; the sums over nodes are `room`'s, the decisions `cycle`'s.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::config::Config;
+use crate::objects::{Claim, PriorityClass, Volume};
+use crate::pod::Phase;
+use crate::shape::{Shape, Shapes};
+use crate::slots::{Id, Slots};
+use crate::vector::{Resources, Vector};
+use crate::{GroupKey, GroupReport, Pod, PodGroup, PodName, Queue, queue};
+
+/// What is known of a pod.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    pub(crate) pod: Pod,
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) group: Id,
+    /// The node that it is being bound to.
+    pub(crate) assumed: Option<String>,
+    /// The node that it was promised by a decision that may not be written yet.
+    pub(crate) promised: Option<String>,
+    /// Whether it is being evicted.
+    pub(crate) is_evicted: bool,
+    /// What was last said of it.
+    pub(crate) told: Option<Arc<str>>,
+    /// Whether it is scheduled here.
+    pub(crate) is_ours: bool,
+    /// The queue whose account it is in.
+    pub(crate) charged: Option<String>,
+}
+
+/// How a pod stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stand {
+    /// It waits for a node.
+    Waiting,
+    /// It waits and must not be looked at.
+    Gated,
+    /// It has a node.
+    Bound,
+    /// It has a node and is on its way out.
+    Leaving,
+    Succeeded,
+    Failed,
+    /// It is being deleted and never had a node.
+    Void,
+}
+
+impl Record {
+    /// The node that it has or is being given.
+    pub(crate) fn node(&self) -> &str {
+        if self.pod.node.is_empty() {
+            self.assumed.as_deref().unwrap_or("")
+        } else {
+            &self.pod.node
+        }
+    }
+
+    /// The node that it is promised.
+    pub(crate) fn promise(&self) -> &str {
+        self.promised.as_deref().unwrap_or(&self.pod.nominated)
+    }
+
+    pub(crate) fn stand(&self) -> Stand {
+        match self.pod.phase {
+            Phase::Succeeded => Stand::Succeeded,
+            Phase::Failed => Stand::Failed,
+            _ if self.node().is_empty() => {
+                if self.pod.is_leaving || self.is_evicted {
+                    Stand::Void
+                } else if self.pod.is_gated {
+                    Stand::Gated
+                } else {
+                    Stand::Waiting
+                }
+            }
+            _ if self.pod.is_leaving || self.is_evicted => Stand::Leaving,
+            _ => Stand::Bound,
+        }
+    }
+}
+
+/// What is known of a group.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Group {
+    pub(crate) object: Option<PodGroup>,
+    pub(crate) members: BTreeSet<Id>,
+    /// Members of ours that wait.
+    pub(crate) waiting: BTreeSet<Id>,
+    /// What its status was last told to say.
+    pub(crate) reported: Option<GroupReport>,
+}
+
+/// What is known of a queue and used of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Account {
+    pub(crate) object: Option<Queue>,
+    /// What its pods have that stay.
+    pub(crate) used: Vector,
+    /// What its pods have that are on their way out.
+    pub(crate) leaving: Vector,
+    /// What its waiting pods ask for.
+    pub(crate) wanted: Vector,
+    /// How many pods those are; nobody's account is forgotten.
+    pub(crate) pods: usize,
+}
+
+/// Everything that is known.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Facts {
+    pub(crate) pods: Slots<PodName, Record>,
+    pub(crate) groups: Slots<GroupKey, Group>,
+    pub(crate) accounts: BTreeMap<String, Account>,
+    pub(crate) classes: BTreeMap<String, PriorityClass>,
+    pub(crate) claims: BTreeMap<(String, String), Claim>,
+    pub(crate) volumes: BTreeMap<String, Volume>,
+    pub(crate) resources: Resources,
+    pub(crate) shapes: Shapes,
+    /// Groups with members that wait.
+    pub(crate) waiting: BTreeSet<GroupKey>,
+    pub(crate) config: Config,
+}
+
+impl Facts {
+    pub(crate) fn record(&self, id: Id) -> Option<&Record> {
+        self.pods.get(id)
+    }
+
+    /// The name of a group's queue.
+    pub(crate) fn queue_of<'s>(&'s self, group: &'s Group) -> &'s str {
+        if let Some(object) = &group.object {
+            return &object.queue;
+        }
+        let named = |id: &Id| self.record(*id).and_then(|record| record.pod.queue.as_deref());
+        group.members.iter().filter_map(named).min().unwrap_or(queue::DEFAULT)
+    }
+
+    /// A group's priority: its class's; without one, the highest of its pods.
+    pub(crate) fn priority_of(&self, group: &Group) -> i64 {
+        let named =
+            group.object.as_ref().and_then(|object| self.classes.get(&object.priority_class));
+        if let Some(class) = named {
+            return class.value;
+        }
+        let priorities = group.members.iter().filter_map(|id| self.record(*id));
+        priorities.map(|record| record.pod.priority).max().unwrap_or(0)
+    }
+
+    /// When a group was made.
+    pub(crate) fn created_of(&self, group: &Group) -> i64 {
+        if let Some(object) = &group.object {
+            return object.created;
+        }
+        let times = group.members.iter().filter_map(|id| self.record(*id));
+        times.map(|record| record.pod.created).min().unwrap_or(0)
+    }
+}

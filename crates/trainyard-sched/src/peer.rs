@@ -1,0 +1,218 @@
+//! What a pod wants of the pods around it: inter-pod affinity, anti-affinity, topology spread.
+//!
+//! Owns reading the required kinds. Whether they are met on a node is `around`'s.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::selector::Selector;
+
+/// `podAffinity` or `podAntiAffinity`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PeerAffinity {
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+    required: Vec<TermWire>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct TermWire {
+    label_selector: Option<Selector>,
+    topology_key: String,
+    namespaces: Vec<String>,
+    namespace_selector: Option<Selector>,
+    match_label_keys: Vec<String>,
+    mismatch_label_keys: Vec<String>,
+}
+
+/// One of `topologySpreadConstraints`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct SpreadWire {
+    max_skew: i64,
+    topology_key: String,
+    when_unsatisfiable: String,
+    label_selector: Option<Selector>,
+    min_domains: Option<usize>,
+    node_affinity_policy: Option<String>,
+    node_taints_policy: Option<String>,
+    match_label_keys: Vec<String>,
+}
+
+/// Pods that are to be near or away.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Term {
+    /// No selector selects no pod.
+    selector: Option<Selector>,
+    /// The label of nodes that says what is near.
+    pub(crate) topology: String,
+    /// Empty: the pod's own.
+    namespaces: Vec<String>,
+    everywhere: bool,
+}
+
+/// How evenly pods are to lie.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Spread {
+    pub(crate) skew: i64,
+    pub(crate) topology: String,
+    selector: Option<Selector>,
+    pub(crate) domains: Option<usize>,
+    /// Whether nodes that the pod's own node affinity rules out are left out of the count.
+    pub(crate) by_affinity: bool,
+    /// Whether nodes with taints that the pod does not tolerate are left out of the count.
+    pub(crate) by_taints: bool,
+}
+
+/// Everything that a pod requires of the pods around it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Peers {
+    pub(crate) near: Vec<Term>,
+    pub(crate) away: Vec<Term>,
+    pub(crate) spread: Vec<Spread>,
+}
+
+impl Term {
+    /// Whether a pod of `namespace` with these labels is meant; `own` is whose term it is.
+    pub(crate) fn means(
+        &self,
+        own: &str,
+        namespace: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> bool {
+        let listed = self.namespaces.iter().any(|one| one == namespace);
+        let here = self.everywhere || listed || (self.namespaces.is_empty() && own == namespace);
+        here && self.selector.as_ref().is_some_and(|selector| selector.selects(labels))
+    }
+}
+
+impl Spread {
+    pub(crate) fn counts(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.selector.as_ref().is_some_and(|selector| selector.selects(labels))
+    }
+}
+
+impl Peers {
+    /// What is required, and what of it cannot be taken into account.
+    pub(crate) fn read(
+        labels: &BTreeMap<String, String>,
+        near: &PeerAffinity,
+        away: &PeerAffinity,
+        spread: &[SpreadWire],
+    ) -> (Self, Option<&'static str>) {
+        let by_namespace = |term: &TermWire| {
+            term.namespace_selector
+                .as_ref()
+                .is_some_and(|selector| *selector != Selector::default())
+        };
+        let beyond = near.required.iter().chain(&away.required).any(by_namespace);
+        let terms = |wire: &PeerAffinity| -> Vec<Term> {
+            wire.required.iter().map(|term| term.resolved(labels)).collect()
+        };
+        let hard = spread.iter().filter(|one| one.when_unsatisfiable != "ScheduleAnyway");
+        let peers = Self {
+            near: terms(near),
+            away: terms(away),
+            spread: hard.map(|one| one.resolved(labels)).collect(),
+        };
+        (peers, beyond.then_some("a namespaceSelector in pod affinity or anti-affinity"))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.near.is_empty() && self.away.is_empty() && self.spread.is_empty()
+    }
+}
+
+/// Adds what the pod's own labels say under these keys.
+fn narrowed(
+    selector: Option<&Selector>,
+    keys: &[String],
+    operator: &str,
+    labels: &BTreeMap<String, String>,
+) -> Option<Selector> {
+    let mut selector = selector?.clone();
+    for key in keys {
+        if let Some(value) = labels.get(key) {
+            selector.and(key, operator, value);
+        }
+    }
+    Some(selector)
+}
+
+impl TermWire {
+    fn resolved(&self, labels: &BTreeMap<String, String>) -> Term {
+        let selector = narrowed(self.label_selector.as_ref(), &self.match_label_keys, "In", labels);
+        Term {
+            selector: narrowed(selector.as_ref(), &self.mismatch_label_keys, "NotIn", labels),
+            topology: self.topology_key.clone(),
+            namespaces: self.namespaces.clone(),
+            everywhere: self.namespace_selector.as_ref() == Some(&Selector::default()),
+        }
+    }
+}
+
+impl SpreadWire {
+    fn resolved(&self, labels: &BTreeMap<String, String>) -> Spread {
+        Spread {
+            skew: self.max_skew.max(1),
+            topology: self.topology_key.clone(),
+            selector: narrowed(self.label_selector.as_ref(), &self.match_label_keys, "In", labels),
+            domains: self.min_domains,
+            by_affinity: self.node_affinity_policy.as_deref() != Some("Ignore"),
+            by_taints: self.node_taints_policy.as_deref() == Some("Honor"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value, json};
+
+    use super::*;
+
+    fn read(away: &Value, spread: Value) -> (Peers, Option<&'static str>) {
+        let labels = [("app".to_owned(), "a".to_owned())].into();
+        let away = json!({"requiredDuringSchedulingIgnoredDuringExecution": away});
+        Peers::read(
+            &labels,
+            &PeerAffinity::default(),
+            &from_value(away).unwrap(),
+            &from_value::<Vec<SpreadWire>>(spread).unwrap(),
+        )
+    }
+
+    #[test]
+    fn terms_mean_pods_of_the_own_namespace_unless_told() {
+        let labels = [("app".to_owned(), "a".to_owned())].into();
+        let selector = json!({"matchLabels": {"app": "a"}});
+        let (peers, beyond) = read(
+            &json!([
+                {"labelSelector": selector, "topologyKey": "zone"},
+                {"labelSelector": selector, "topologyKey": "zone", "namespaces": ["m"]},
+                {"labelSelector": selector, "topologyKey": "zone", "namespaceSelector": {}},
+                {"topologyKey": "zone"},
+                {"labelSelector": {}, "topologyKey": "zone", "mismatchLabelKeys": ["app"]},
+            ]),
+            json!([]),
+        );
+        let meant = |namespace| -> Vec<bool> {
+            peers.away.iter().map(|term| term.means("n", namespace, &labels)).collect()
+        };
+        assert_eq!(meant("n"), [true, false, true, false, false]);
+        assert_eq!(meant("m"), [false, true, true, false, false]);
+        assert_eq!(beyond, None);
+    }
+
+    #[test]
+    fn only_hard_constraints_bind_and_namespace_selectors_are_refused() {
+        let soft = json!([{"whenUnsatisfiable": "ScheduleAnyway"}]);
+        assert!(read(&json!([]), soft).0.is_empty());
+        let hard =
+            json!([{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]);
+        assert_eq!(read(&json!([]), hard).0.spread[0].skew, 2);
+        let selected = json!([{"namespaceSelector": {"matchLabels": {"a": "b"}}}]);
+        assert!(read(&selected, json!([])).1.is_some());
+    }
+}

@@ -1,0 +1,12 @@
+//! Tests of the scheduler as a whole; tests of one rule stand beside it.
+
+mod around;
+mod explain;
+mod explore;
+mod history;
+mod hold;
+mod measure;
+mod press;
+mod queues;
+mod state;
+mod world;
