@@ -1,0 +1,8 @@
+//! Feeds made-up input to `checks::hosts`.
+#![no_main]
+
+#[allow(dead_code, reason = "each target uses one of the checks")]
+#[path = "../render_checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| checks::hosts(input));
