@@ -1,11 +1,14 @@
-"""Makes types.z and openapi.json.z from the Kubernetes sources of one release.
+"""Makes types.z, pairs.z and openapi.json.z from one release of Kubernetes.
 
-    python3 make.py            needs Go; the modules are fetched as Go fetches them
+    cargo xtask control-plane          in another terminal
+    KUBECONFIG=… python3 make.py       as it says; needs Go, the modules are fetched as Go fetches them
 
 types.z         the Go types behind the built-in kinds (types.go tells what is noted)
-openapi.json.z  the OpenAPI v3 schemas that the built-in kinds reach, descriptions included
+pairs.z         objects of these kinds in both forms, for the tests (pairs.go)
+openapi.json.z  the OpenAPI v3 schemas that the built-in kinds reach, as the server tells them:
+                descriptions and the words that are allowed included
 
-Both are raw deflate streams.
+All are raw deflate streams.
 """
 
 import json
@@ -13,11 +16,12 @@ import os
 import pathlib
 import re
 import shutil
+import ssl
 import subprocess
 import tempfile
+import urllib.request
 import zlib
 
-KUBERNETES = "v1.36.3"
 LIBRARIES = "v0.36.3"
 HERE = pathlib.Path(__file__).parent
 REFERENCE = "#/components/schemas/"
@@ -58,23 +62,26 @@ def deflate(path, data):
     print(f"{path.name}: {len(data)} bytes, {len(packed)} packed")
 
 
-def types():
+def types(what):
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(HERE / "types.go", pathlib.Path(folder) / "main.go")
+        for source in ["types.go", "pairs.go"]:
+            shutil.copy(HERE / source, folder)
         module = "module types\n\ngo 1.24\n\nrequire (\n"
         for name in ["api", "apimachinery", "apiextensions-apiserver"]:
             module += f"\tk8s.io/{name} {LIBRARIES}\n"
         (pathlib.Path(folder) / "go.mod").write_text(module + ")\n")
         env = os.environ | {"GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
-        return subprocess.run(["go", "run", "."], cwd=folder, env=env, check=True, capture_output=True).stdout
+        return subprocess.run(["go", "run", ".", what], cwd=folder, env=env, check=True, capture_output=True).stdout
 
 
-def sources():
-    with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / "go.mod").write_text("module sources\n\ngo 1.24\n")
-        command = ["go", "mod", "download", "-json", f"k8s.io/kubernetes@{KUBERNETES}"]
-        told = subprocess.run(command, cwd=folder, check=True, capture_output=True).stdout
-        return pathlib.Path(json.loads(told)["Dir"]) / "api/openapi-spec/v3"
+def page(name):
+    config = json.loads(pathlib.Path(os.environ["KUBECONFIG"]).read_text())
+    server, token = config["clusters"][0]["cluster"], config["users"][0]["user"]["token"]
+    trust = ssl.create_default_context(cafile=server["certificate-authority"])
+    address = f"{server['server']}/openapi/v3/{name.replace('__', '/')}"
+    request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, context=trust) as answer:
+        return json.loads(answer.read())
 
 
 def referred(schema):
@@ -82,25 +89,25 @@ def referred(schema):
 
 
 def openapi():
-    folder = sources()
     kept = {}
-    for page, kinds in PAGES.items():
-        schemas = json.loads((folder / f"{page}_openapi.json").read_text())["components"]["schemas"]
-        group = page.split("__")[1] if page.startswith("apis__") else ""
+    for name, kinds in PAGES.items():
+        schemas = page(name)["components"]["schemas"]
+        group = name.split("__")[1] if name.startswith("apis__") else ""
         wanted = []
-        for name, schema in schemas.items():
+        for known, schema in schemas.items():
             own = [gvk for gvk in schema.get("x-kubernetes-group-version-kind", []) if gvk["group"] == group]
             words = {kind for gvk in own for kind in [gvk["kind"], gvk["kind"].removesuffix("List")]}
-            is_common = ".meta.v1." in name and name.rsplit(".", 1)[1] in MORE
-            if words & set(kinds.split()) or is_common or name in PARTS:
-                wanted.append(name)
+            is_common = ".meta.v1." in known and known.rsplit(".", 1)[1] in MORE
+            if words & set(kinds.split()) or is_common or known in PARTS:
+                wanted.append(known)
         while wanted:
-            name = wanted.pop()
-            if name not in kept:
-                kept[name] = schemas[name]
-                wanted += referred(schemas[name])
+            one = wanted.pop()
+            if one not in kept:
+                kept[one] = schemas[one]
+                wanted += referred(schemas[one])
     return json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
 
 
-deflate(HERE / "types.z", types())
+deflate(HERE / "types.z", types("types"))
+deflate(HERE / "pairs.z", types("pairs"))
 deflate(HERE / "openapi.json.z", openapi())

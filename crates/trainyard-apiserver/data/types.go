@@ -1,5 +1,6 @@
 // Writes down the Go types behind the built-in kinds: which fields they have, of which type, what is
-// left out when it is empty, and how lists are merged. Run by make.py.
+// left out when it is empty, by which number it goes in the binary form, and how lists are merged. Run
+// by make.py.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"os"
 	"reflect"
 	"sort"
+	"strconv"
 	"strings"
 
 	authentication "k8s.io/api/authentication/v1"
@@ -54,6 +56,9 @@ var special = map[string]string{
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrArray":       "!orarray",
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrStringArray": "!orstrings",
 }
+
+// Above the fields of a type that the binary form leaves out.
+const nowhere = "-"
 
 var lines = map[string][]string{}
 
@@ -107,21 +112,26 @@ func note(t reflect.Type) {
 		return
 	}
 	fields := []string{}
-	collect(t, "", &fields)
+	collect(t, "", "", &fields)
 	sort.Strings(fields)
 	lines[key] = fields
 }
 
 // Fields of an embedded type stand among those of the one that embeds it; messages name the former.
-func collect(t reflect.Type, within string, fields *[]string) {
+func collect(t reflect.Type, within, above string, fields *[]string) {
 	for i := 0; i < t.NumField(); i++ {
 		field := t.Field(i)
 		tag := strings.Split(field.Tag.Get("json"), ",")
 		if !field.IsExported() || tag[0] == "-" {
 			continue
 		}
+		number := number(field.Tag.Get("protobuf"))
 		if field.Anonymous && tag[0] == "" {
-			collect(field.Type, within+"@"+field.Name, fields)
+			inside := above + number + "."
+			if number == "" {
+				inside = nowhere
+			}
+			collect(field.Type, within+"@"+field.Name, inside, fields)
 			continue
 		}
 		flags := "-"
@@ -132,6 +142,9 @@ func collect(t reflect.Type, within string, fields *[]string) {
 			case "omitzero":
 				flags += "z"
 			}
+		}
+		if number != "" && above != nowhere {
+			flags += ":" + above + number
 		}
 		line := tag[0] + within + " " + flags + " " + expression(field.Type)
 		if strategy := field.Tag.Get("patchStrategy"); strategy != "" {
@@ -144,7 +157,23 @@ func collect(t reflect.Type, within string, fields *[]string) {
 	}
 }
 
+// 3 for `bytes,3,opt,name=status`. Every number is below 256: the reader relies on it.
+func number(tag string) string {
+	words := strings.Split(tag, ",")
+	if len(words) < 2 {
+		return ""
+	}
+	if value, err := strconv.ParseUint(words[1], 10, 8); err != nil || value == 0 {
+		panic(tag)
+	}
+	return words[1]
+}
+
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "pairs" {
+		pairs()
+		return
+	}
 	for _, root := range roots {
 		note(reflect.TypeOf(root))
 	}

@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use tokio::sync::MutexGuard;
 
 use crate::clock::Clock;
 use crate::crd;
-use crate::kind::World;
+use crate::kind::{Kind, World};
 use crate::kinds;
 use crate::registry::Registry;
 use crate::store::{self, Store};
@@ -23,14 +24,27 @@ pub(crate) struct Api {
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
     pub(crate) tokens: Tokens,
+    /// Held by writes that take something no two objects may have.
+    exclusive: tokio::sync::Mutex<()>,
 }
 
 impl Api {
     /// The API over a store that may hold something already.
     pub(crate) fn new(store: Store, clock: Clock, tokens: Tokens) -> Arc<Self> {
-        let api = Self { store, registry: Registry::new(kinds::rows()), clock, tokens };
+        let api = Self {
+            store,
+            registry: Registry::new(kinds::rows()),
+            clock,
+            tokens,
+            exclusive: tokio::sync::Mutex::default(),
+        };
         api.define();
         Arc::new(api)
+    }
+
+    /// Waits until no other write takes what only one object may have; `None` where that cannot be.
+    pub(crate) async fn alone(&self, kind: &Kind, object: &Value) -> Option<MutexGuard<'_, ()>> {
+        if kind.rules.is_exclusive(object) { Some(self.exclusive.lock().await) } else { None }
     }
 
     /// Makes the rows of definitions what the stored definitions say, and tells where the objects are

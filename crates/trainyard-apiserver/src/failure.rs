@@ -39,6 +39,9 @@ pub(crate) struct Cause {
     pub(crate) field: String,
 }
 
+/// Nobody reads more faults of one object.
+const MOST_TOLD: usize = 1_000;
+
 /// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -115,12 +118,17 @@ impl Failure {
 
     /// An object whose fields are wrong; `about.kind` is the kind, as `Pod`.
     pub(crate) fn invalid(about: About, errors: &[FieldError]) -> Self {
+        let more = errors.len().saturating_sub(MOST_TOLD);
+        let errors = errors.get(..MOST_TOLD).unwrap_or(errors);
         // What is said twice is told once; the causes keep both.
         let mut texts: Vec<String> = Vec::new();
         for text in errors.iter().map(ToString::to_string) {
             if !texts.contains(&text) {
                 texts.push(text);
             }
+        }
+        if more > 0 {
+            texts.push(format!("and {more} more"));
         }
         let told = match texts.as_slice() {
             [one] => one.clone(),
@@ -137,6 +145,17 @@ impl Failure {
             })
             .collect();
         failure
+    }
+
+    /// A method that is not for this path.
+    pub(crate) fn not_allowed() -> Self {
+        let words = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", words).about(About::default())
+    }
+
+    /// A fault for which the real server has no reason.
+    pub(crate) fn unreasoned(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -162,8 +181,11 @@ impl Failure {
     pub fn status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code,
+            "message": self.message, "code": self.code,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
         if let Some(details) = self.details() {
             status["details"] = details;
         }

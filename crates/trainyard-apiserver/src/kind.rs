@@ -6,9 +6,9 @@
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
-use trainyard_schema::{FieldError, structural::Schema};
+use trainyard_schema::{FieldError, golang, structural::Schema};
 
-use crate::{failure::Failure, kinds::naming, openapi::types};
+use crate::{failure::Failure, kinds::naming, openapi::types, request::numbers};
 
 /// Which part of an object a write is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +121,7 @@ impl LazySchema {
         unknown.extend(self.schema.unknown_fields(object));
         self.schema.prune(object);
         self.schema.default(object);
+        numbers::whole(object);
         Ok(unknown)
     }
 
@@ -162,6 +163,8 @@ pub(crate) trait World: Send + Sync {
 pub(crate) struct Caller {
     /// `system:serviceaccount:default:default`.
     pub(crate) name: String,
+    /// Of an account, its object's; else mostly empty.
+    pub(crate) uid: String,
     /// `system:masters`.
     pub(crate) groups: Vec<String>,
     /// What a token says beside.
@@ -171,9 +174,9 @@ pub(crate) struct Caller {
 /// How a delete goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grace {
-    /// The object goes at once.
+    /// The kind knows no grace: what nothing holds goes at once, as it is.
     None,
-    /// The object is marked and goes when its kubelet says so, or after that time without one.
+    /// The object is marked and goes when its kubelet says so, or at once when these are none.
     Seconds(i64),
 }
 
@@ -187,6 +190,12 @@ pub(crate) trait Rules: Send + Sync {
     /// What admission changes or refuses at creation, looking at other objects.
     fn admit(&self, _object: &mut Value, _world: &dyn World) -> Result<(), Failure> {
         Ok(())
+    }
+
+    /// Whether a write of this object takes something that no two objects may have. Such writes go one
+    /// after the other, from admission until they are stored.
+    fn is_exclusive(&self, _object: &Value) -> bool {
+        false
     }
 
     /// Clears or sets what a creator may not or need not say (status, generation).
@@ -229,6 +238,14 @@ pub(crate) trait Rules: Send + Sync {
     /// Whether field selectors may name a field, beside `metadata.name` and `metadata.namespace`.
     fn is_selectable(&self, _field: &str) -> bool {
         false
+    }
+
+    /// What is said of a field that selectors may not name.
+    fn not_selectable(&self, field: &str) -> String {
+        let field = golang::quote(field);
+        format!(
+            "{field} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        )
     }
 
     /// The values of those fields; what is absent is the empty text.

@@ -35,4 +35,5 @@ pub use self::{
     kubelet::{LogOptions, Residents},
     server::{NODE_CLIENT, Server, ServerError, Settings, USER},
     store::OpenError,
+    table::age,
 };

@@ -137,7 +137,7 @@ fn meta_of(metadata: &Map<String, Value>, fields: Box<[(Box<str>, Box<str>)]>) -
 impl Stored {
     /// The object as a value, its own `apiVersion` and `kind` included.
     pub(crate) fn value(&self) -> Value {
-        crate::request::body::json(&self.text).map(|read| read.value).unwrap_or_default()
+        crate::request::body::read(&self.text).map(|read| read.value).unwrap_or_default()
     }
 
     /// The text after `{"apiVersion":…,"kind":…,`, that is from `"metadata":` to the end.

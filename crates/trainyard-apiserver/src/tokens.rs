@@ -11,8 +11,6 @@ use ring::signature::{
 };
 use serde_json::{Value, json};
 
-use crate::names;
-
 /// Who made a token, and for whom it is unless it says otherwise.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 /// Longer ones are not looked at.
@@ -36,6 +34,8 @@ pub(crate) enum TokenError {
 /// What a token says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claim {
+    /// Its own identity, which tells it from others that say the same.
+    pub(crate) id: String,
     pub(crate) namespace: String,
     pub(crate) account: String,
     pub(crate) account_uid: String,
@@ -115,7 +115,7 @@ impl Claim {
         }
         json!({
             "iss": ISSUER, "aud": self.audiences, "iat": self.issued, "nbf": self.issued,
-            "exp": self.expires, "jti": names::uid(),
+            "exp": self.expires, "jti": self.id,
             "sub": format!("system:serviceaccount:{}:{}", self.namespace, self.account),
             "kubernetes.io": inner,
         })
@@ -131,6 +131,7 @@ impl Claim {
         });
         let audiences = value["aud"].as_array()?;
         Some(Self {
+            id: text(&value["jti"])?,
             namespace: text(&inner["namespace"])?,
             account: text(&inner["serviceaccount"]["name"])?,
             account_uid: text(&inner["serviceaccount"]["uid"])?,
@@ -148,6 +149,7 @@ mod tests {
 
     fn claim() -> Claim {
         Claim {
+            id: "j".into(),
             namespace: "default".into(),
             account: "trainer".into(),
             account_uid: "u".into(),

@@ -35,6 +35,16 @@ impl Body {
         Self::Full(None)
     }
 
+    /// Whether a client that reads slowly keeps much of it in memory.
+    pub(crate) fn is_large(&self) -> bool {
+        const SMALL: usize = 64 * 1024;
+        match self {
+            Self::Full(text) => text.as_ref().is_some_and(|text| text.len() > SMALL),
+            Self::Pieces(_) => true,
+            Self::Held { body, .. } => body.is_large(),
+        }
+    }
+
     /// Keeps a place until the body is sent.
     pub(crate) fn holding(self, place: OwnedSemaphorePermit) -> Self {
         Self::Held { body: Box::new(self), _place: place }

@@ -1,4 +1,4 @@
-//! The text of a list, made while it is sent: never more than a piece of it in memory.
+//! The text of a list or table, made while it is sent: never more than a piece of it in memory.
 //!
 //! Must not know how the objects were chosen.
 
@@ -8,17 +8,27 @@ use serde_json::{Map, Value};
 
 use super::{Body, View};
 use crate::object::Object;
+use crate::request::accept::Form;
 
 /// As much is made at once.
 const PIECE: usize = 128 * 1024;
 
 /// A list of objects as a body.
 pub(crate) fn body(view: View, metadata: Map<String, Value>, items: Vec<Object>) -> Body {
-    let (kind, api_version) = view.list_head();
     let metadata = Value::Object(metadata);
-    let head = format!(
-        "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":["
-    );
+    // Nothing is written as null by some kinds, as by the real server.
+    match view.form {
+        Form::Metadata if items.is_empty() => {
+            let (kind, api_version) = view.list_head();
+            let head = format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\"");
+            return Body::full(format!("{head},\"metadata\":{metadata},\"items\":null}}\n"));
+        }
+        Form::Table { .. } if items.is_empty() => {
+            return Body::full(format!("{}\n", view.table_value(&[], &metadata, true)));
+        }
+        _ => {}
+    }
+    let head = head(&view, &metadata);
     let first = piece(&view, &items, 0, head.into_bytes());
     if first.1 >= items.len() {
         return Body::full(first.0);
@@ -29,6 +39,19 @@ pub(crate) fn body(view: View, metadata: Map<String, Value>, items: Vec<Object>)
         let following = (at < items.len()).then(|| piece(&view, &items, at, Vec::new()));
         Some((text, (view, items, following)))
     }))
+}
+
+/// The text before the first item.
+fn head(view: &View, metadata: &Value) -> String {
+    let (kind, api_version) = view.list_head();
+    let start =
+        format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},");
+    match view.form {
+        Form::Table { .. } => {
+            format!("{start}\"columnDefinitions\":{},\"rows\":[", view.columns())
+        }
+        Form::Whole | Form::Metadata => start + "\"items\":[",
+    }
 }
 
 /// The text from an item on, and the item after it; with the last one comes the end.

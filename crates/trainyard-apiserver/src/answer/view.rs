@@ -95,7 +95,9 @@ impl View {
 
     /// One item of a list. Built-in kinds leave the type out, as the real server does.
     pub(crate) fn push_item(&self, out: &mut Vec<u8>, stored: &Stored) {
-        if self.form == Form::Metadata {
+        if let Form::Table { .. } = self.form {
+            out.extend_from_slice(self.row(stored).to_string().as_bytes());
+        } else if self.form == Form::Metadata {
             out.extend_from_slice(partial(stored).as_bytes());
         } else if self.kind.defined {
             out.extend_from_slice(&self.whole(stored));
@@ -124,22 +126,28 @@ impl View {
         metadata: &Value,
         columns: bool,
     ) -> Value {
-        let beta = self.form == Form::Table { beta: true };
-        let version = self.version();
+        let (kind, api_version) = self.list_head();
         let rows: Vec<Value> = objects.iter().map(|stored| self.row(stored)).collect();
-        let columns = match version {
-            Some(version) if columns => {
-                table::columns(&self.kind, version).iter().map(table::Column::value).collect()
-            }
-            _ => Vec::new(),
-        };
         json!({
-            "kind": "Table",
-            "apiVersion": if beta { "meta.k8s.io/v1beta1" } else { "meta.k8s.io/v1" },
+            "kind": kind,
+            "apiVersion": api_version,
             "metadata": metadata,
-            "columnDefinitions": if columns.is_empty() { Value::Null } else { Value::Array(columns) },
-            "rows": rows,
+            "columnDefinitions": if columns { self.columns() } else { Value::Null },
+            "rows": if rows.is_empty() && !table::has_printer(&self.kind) {
+                Value::Null
+            } else {
+                Value::Array(rows)
+            },
         })
+    }
+
+    /// The columns of a table.
+    pub(super) fn columns(&self) -> Value {
+        let version = self.version();
+        let columns = version.map(|version| table::columns(&self.kind, version));
+        let columns: Vec<Value> =
+            columns.unwrap_or_default().iter().map(table::Column::value).collect();
+        if columns.is_empty() { Value::Null } else { Value::Array(columns) }
     }
 
     fn row(&self, stored: &Stored) -> Value {
@@ -156,8 +164,10 @@ impl View {
         match self.include {
             Include::None => row["object"] = Value::Null,
             Include::Metadata => {
+                let beta = self.form == Form::Table { beta: true };
+                let version = if beta { "meta.k8s.io/v1beta1" } else { "meta.k8s.io/v1" };
                 row["object"] = json!({
-                    "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                    "kind": "PartialObjectMetadata", "apiVersion": version,
                     "metadata": value["metadata"],
                 });
             }
@@ -170,7 +180,9 @@ impl View {
     pub(crate) fn list_head(&self) -> (String, String) {
         match self.form {
             Form::Metadata => ("PartialObjectMetadataList".into(), "meta.k8s.io/v1".into()),
-            _ => (self.kind.list_kind.clone(), self.api_version()),
+            Form::Table { beta: false } => ("Table".into(), "meta.k8s.io/v1".into()),
+            Form::Table { beta: true } => ("Table".into(), "meta.k8s.io/v1beta1".into()),
+            Form::Whole => (self.kind.list_kind.clone(), self.api_version()),
         }
     }
 

@@ -95,6 +95,16 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Runs what a kube-apiserver does by itself and this server leaves to its controllers: the end of
+/// definitions. For those who run no other controller.
+pub async fn run_definitions(client: Client, stop: CancellationToken) {
+    let settings = Settings::new(PathBuf::new(), String::new());
+    tokio::select! {
+        () = definitions::run(Context::new(client, settings)) => {}
+        () = stop.cancelled() => {}
+    }
+}
+
 /// Runs all controllers until told to stop.
 pub async fn run_all(client: Client, settings: Settings, stop: CancellationToken) {
     let context = Context::new(client, settings);

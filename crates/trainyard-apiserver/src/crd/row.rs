@@ -9,6 +9,7 @@ use trainyard_schema::{FieldError, jsonpath::Path, structural::Schema};
 
 use super::{definition::is_established, priority, rules::DefinedRules};
 use crate::kind::{Columns, Kind, LazySchema, Scale, Verbs, Version};
+use crate::table;
 
 /// Why a definition makes no row.
 #[derive(Debug, thiserror::Error)]
@@ -91,13 +92,14 @@ fn served_versions(spec: &Value, versions: &[Value]) -> Result<Vec<Version>, Row
             schema
         };
         let columns = version["additionalPrinterColumns"].as_array();
+        let columns = columns.filter(|columns| !columns.is_empty()).cloned();
         served.push(Version {
             name: text(&version["name"]),
             schema: LazySchema::ready(schema),
             has_status: has_status(version),
             scale: scale(version),
             deprecation: deprecation(spec, version),
-            columns: Columns::Defined(columns.cloned().unwrap_or_default()),
+            columns: Columns::Defined(columns.unwrap_or_else(|| vec![table::age_row()])),
         });
     }
     Ok(served)

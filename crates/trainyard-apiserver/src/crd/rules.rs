@@ -93,6 +93,10 @@ impl Rules for DefinedRules {
         names.into_iter().flat_map(finalizer_warnings).collect()
     }
 
+    fn not_selectable(&self, field: &str) -> String {
+        format!("field label not supported: {field}")
+    }
+
     fn is_selectable(&self, field: &str) -> bool {
         self.selectable.iter().any(|(name, _)| &**name == field)
     }

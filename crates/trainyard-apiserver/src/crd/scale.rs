@@ -26,7 +26,7 @@ fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String
             },
             other => {
                 let passed = steps.get(..=at).unwrap_or_default().join(".");
-                return Err(unlike(&format!(".{passed}"), other, "map[string]interface {}"));
+                return Err(unlike(&format!(".{passed}"), other, "map[string]interface{}"));
             }
         }
     }
@@ -90,7 +90,8 @@ pub(crate) fn current(paths: &Scale, object: &Value) -> Result<Value, FieldError
         "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
         "spec": {}, "status": {"replicas": there.unwrap_or(0)},
     });
-    if let Some(wanted) = wanted {
+    // None wanted is told by saying nothing.
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != 0) {
         scale["spec"]["replicas"] = wanted.into();
     }
     if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {

@@ -57,10 +57,11 @@ pub(crate) fn unauthorized() -> Failure {
 pub(crate) fn caller(name: &str, groups: &[&str]) -> Caller {
     let mut groups: Vec<String> = groups.iter().map(|group| (*group).to_owned()).collect();
     groups.push(AUTHENTICATED.to_owned());
-    Caller { name: name.to_owned(), groups, extra: Vec::new() }
+    Caller { name: name.to_owned(), uid: String::new(), groups, extra: Vec::new() }
 }
 
-fn service_account(api: &Api, token: &str) -> Result<Caller, Failure> {
+/// The account of a token that was signed here and still holds.
+pub(crate) fn service_account(api: &Api, token: &str) -> Result<Caller, Failure> {
     let claim = api.tokens.check(token, api.clock.now().as_second()).map_err(|error| {
         tracing::debug!(%error, "a token is refused");
         unauthorized()
@@ -71,7 +72,8 @@ fn service_account(api: &Api, token: &str) -> Result<Caller, Failure> {
     if !lives("serviceaccounts", &claim.namespace, &claim.account, &claim.account_uid) {
         return Err(unauthorized());
     }
-    let mut extra = Vec::new();
+    let credential = "authentication.kubernetes.io/credential-id".to_owned();
+    let mut extra = vec![(credential, vec![format!("JTI={}", claim.id)])];
     if let Some((kind, name, uid)) = &claim.bound {
         let (storage, namespace) = match kind.as_str() {
             "Pod" => ("pods", claim.namespace.as_str()),
@@ -90,6 +92,7 @@ fn service_account(api: &Api, token: &str) -> Result<Caller, Failure> {
     let name = format!("system:serviceaccount:{}:{}", claim.namespace, claim.account);
     let own = format!("system:serviceaccounts:{}", claim.namespace);
     let mut caller = caller(&name, &["system:serviceaccounts", &own]);
+    caller.uid = claim.account_uid;
     caller.extra = extra;
     Ok(caller)
 }

@@ -3,12 +3,16 @@
 //! Owns sockets, bounds and routes. Must not know what verbs do.
 
 pub(crate) mod auth;
+mod binary;
 mod gate;
+mod impersonate;
+mod patient;
 mod pipe;
 mod public;
 mod respond;
-mod rights;
+pub(crate) mod rights;
 mod serve;
+mod swagger;
 
 pub(crate) use auth::Doors;
 pub use gate::Bounds;

@@ -11,8 +11,8 @@ use hyper::body::Incoming;
 use serde_json::Value;
 
 use super::auth::{Doors, unauthorized};
-use super::gate::Gate;
-use super::{public, rights};
+use super::gate::{Gate, Read};
+use super::{binary, impersonate, public, rights, swagger};
 use crate::answer::{self, Body};
 use crate::api::{Api, DEFINITIONS};
 use crate::failure::Failure;
@@ -101,12 +101,18 @@ impl Core {
             Err(failure) => return ("refused", Err(failure)),
         };
         match path::read(parts.uri.path()) {
-            Path::Api(path) if !path.resource.is_empty() => {
-                let query = Query::read(parts.uri.query());
+            Path::Api(mut path) if !path.resource.is_empty() => {
+                let mut query = Query::read(parts.uri.query());
+                if path.watching {
+                    query.push("watch", "true");
+                    if let Some(name) = path.name.take() {
+                        query.push("fieldSelector", &format!("metadata.name={name}"));
+                    }
+                }
                 let verb = verb_of(&parts.method, &path, &query);
                 (verb, self.objects(parts, body, path, query, caller, verb).await)
             }
-            path => ("discovery", self.about_kinds(&parts, &path)),
+            path => ("discovery", self.discovery(&parts, &path)),
         }
     }
 
@@ -135,7 +141,9 @@ impl Core {
             Peer::Inside(caller) => return Ok(caller.clone()),
             Peer::Network(certificate) => certificate.as_ref(),
         };
-        self.doors.identify(&self.api, certificate, headers)?.ok_or_else(unauthorized)
+        let caller = self.doors.identify(&self.api, certificate, headers)?;
+        let caller = caller.ok_or_else(unauthorized)?;
+        impersonate::in_whose_name(self.api.as_ref(), caller, headers)
     }
 
     async fn objects(
@@ -151,7 +159,17 @@ impl Core {
             return self.kubelets.metrics(&self.api, &path, &query).await;
         }
         let rest = path.rest.clone();
-        let target = Target::find(&self.api.registry.table(), path)?;
+        if !path.group.is_empty() && !self.has_group(&path.group) {
+            return Ok(nowhere());
+        }
+        let table = self.api.registry.table();
+        let mut own = table.rows().into_iter().filter(|kind| kind.group == path.group);
+        let is_defined = own.all(|kind| kind.defined);
+        let target = match Target::find(&table, path) {
+            // What no definition names is no path at all.
+            Err(_) if is_defined => return Ok(nowhere()),
+            found => found?,
+        };
         let resource = match &target.subresource {
             Some(subresource) => format!("{}/{subresource}", target.kind.plural),
             None => target.kind.plural.clone(),
@@ -177,20 +195,41 @@ impl Core {
         let content_type = text(&parts.headers, &header::CONTENT_TYPE).unwrap_or_default();
         let content_type = content_type.split(';').next().unwrap_or_default().trim().to_owned();
         let form = verbs::form(accept.as_deref())?;
-        let ask = Ask { target, query, caller, form, content_type };
-        let bytes = if method == Method::GET { Bytes::new() } else { self.gate.body(body).await? };
+        let options = verbs::options_of(&method);
+        let mut ask = Ask { target, query, caller, form, content_type, options };
+        let read =
+            if method == Method::GET { Read::default() } else { self.gate.body(body).await? };
+        let mut bytes = read.bytes.clone();
+        if binary::is_read(&ask.target, &method, &ask.content_type) {
+            bytes = binary::as_json(&ask.target, &method, &bytes)?;
+            "application/json".clone_into(&mut ask.content_type);
+        }
         let response = verbs::perform(&self.api, &method, &ask, &bytes).await?;
-        Ok(if is_long { response.map(|body| body.holding(place)) } else { response })
+        drop(read);
+        let stays = is_long || response.body().is_large();
+        Ok(if stays { response.map(|body| body.holding(place)) } else { response })
+    }
+
+    fn discovery(&self, parts: &Parts, path: &Path) -> Result<Response<Body>, Failure> {
+        let place = self.gate.enter(false)?;
+        let response = self.about_kinds(parts, path)?;
+        let is_large = response.body().is_large();
+        Ok(if is_large { response.map(|body| body.holding(place)) } else { response })
     }
 
     /// Which kinds there are, and what they look like.
     fn about_kinds(&self, parts: &Parts, path: &Path) -> Result<Response<Body>, Failure> {
-        if parts.method != Method::GET {
-            return Err(Failure::new(
-                405,
-                "MethodNotAllowed",
-                "the server does not allow this method on the requested resource",
-            ));
+        let any_method = matches!(path, Path::CoreVersions | Path::Groups);
+        if parts.method != Method::GET && !any_method {
+            return Err(Failure::not_allowed());
+        }
+        let group = match path {
+            Path::Group(group) => Some(group),
+            Path::Api(path) => Some(&path.group).filter(|group| !group.is_empty()),
+            _ => None,
+        };
+        if group.is_some_and(|group| !self.has_group(group)) {
+            return Ok(nowhere());
         }
         let table = self.api.registry.table();
         let kinds = table.rows();
@@ -207,17 +246,25 @@ impl Core {
             (Path::Groups, None) => Some(discovery::groups(&kinds)),
             (Path::Group(group), _) => discovery::group(&kinds, group),
             (Path::Api(path), _) => discovery::resources(&kinds, &path.group, &path.version),
-            (Path::Other(path), _) => return self.document(path, &table),
+            (Path::Other(path), _) if *path == "/openapi/v2" => {
+                return Ok(swagger::description(accept.unwrap_or_default()));
+            }
+            (Path::Other(path), _) => return Ok(self.document(path, &table)),
         };
         value.map(|value| answer::value(200, &value)).ok_or_else(Failure::no_such_path)
     }
 
-    fn document(&self, path: &str, table: &Table) -> Result<Response<Body>, Failure> {
+    fn has_group(&self, group: &str) -> bool {
+        let table = self.api.registry.table();
+        group == kubelet::METRICS_GROUP || table.rows().iter().any(|kind| kind.group == group)
+    }
+
+    fn document(&self, path: &str, table: &Table) -> Response<Body> {
         let kinds = table.rows();
         let definitions = || self.api.list(DEFINITIONS, None);
         match path {
-            "/" => Ok(answer::value(200, &paths())),
-            "/metrics" => Ok(public::plain(self.metrics.text())),
+            "/" => answer::value(200, &paths()),
+            "/metrics" => public::plain(self.metrics.text()),
             "/openapi/v3" => {
                 let mut documents = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
                 let known = documents.as_ref().filter(|known| known.edition == table.edition);
@@ -226,7 +273,10 @@ impl Core {
                     None => openapi::index(&kinds, &definitions()).to_string().into(),
                 };
                 *documents = Some(Documents { edition: table.edition, index: index.clone() });
-                Ok(answer::text(200, index))
+                let mut response = answer::text(200, index);
+                let media = header::HeaderValue::from_static("text/plain; charset=utf-8");
+                response.headers_mut().insert(header::CONTENT_TYPE, media);
+                response
             }
             other => {
                 let document = other.strip_prefix("/openapi/v3/").and_then(|path| {
@@ -239,7 +289,11 @@ impl Core {
                         _ => None,
                     }
                 });
-                document.map(|text| answer::text(200, text)).ok_or_else(Failure::no_such_path)
+                match document {
+                    Some(text) => answer::text(200, text),
+                    None if other.starts_with("/openapi/v3/") => no_document(),
+                    None => nowhere(),
+                }
             }
         }
     }
@@ -247,9 +301,23 @@ impl Core {
 
 fn paths() -> Value {
     serde_json::json!({"paths": [
-        "/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz",
+        "/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz",
         "/version",
     ]})
+}
+
+/// A group without a document.
+fn no_document() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = http::StatusCode::NOT_FOUND;
+    response
+}
+
+/// A group that nobody has ever heard of.
+fn nowhere() -> Response<Body> {
+    let mut response = public::plain("404 page not found\n".to_owned());
+    *response.status_mut() = http::StatusCode::NOT_FOUND;
+    response
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {

@@ -22,11 +22,11 @@ use tokio_util::task::TaskTracker;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::auth;
+use super::patient::Patient;
 use super::respond::{Core, Peer};
 use crate::kind::Caller;
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
-const HEAD: Duration = Duration::from_secs(30);
 const HEAD_BYTES: usize = 64 * 1024;
 const STREAMS: u32 = 512;
 /// How long answers under way may take when the server ends.
@@ -100,21 +100,34 @@ pub(super) async fn connection(
     peer: Peer,
     stop: CancellationToken,
 ) {
+    // Components of this process are trusted to read on.
+    let bounds = *core.gate.bounds();
+    let stall = match peer {
+        Peer::Inside(_) => Duration::from_hours(24),
+        Peer::Network(_) => bounds.stall_time,
+    };
     let service = service_fn(move |request: Request<Incoming>| {
         let (core, peer) = (core.clone(), peer.clone());
         async move { Ok::<_, Infallible>(core.respond(request, &peer).await) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(bounds.head_time)
+        .max_buf_size(HEAD_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(64 * 1024)
+        .max_send_buf_size(128 * 1024)
+        .max_pending_accept_reset_streams(Some(64))
         .initial_stream_window_size(1 << 20)
         .initial_connection_window_size(4 << 20)
         .keep_alive_interval(Some(Duration::from_secs(30)));
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let stream = TokioIo::new(Patient::new(stream, stall));
+    let connection = builder.serve_connection_with_upgrades(stream, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

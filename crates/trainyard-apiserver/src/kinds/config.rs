@@ -82,6 +82,10 @@ impl Rules for Secrets {
         errors
     }
 
+    fn not_selectable(&self, field: &str) -> String {
+        format!("field label not supported: {field}")
+    }
+
     fn is_selectable(&self, field: &str) -> bool {
         field == "type"
     }

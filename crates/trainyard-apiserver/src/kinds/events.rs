@@ -58,6 +58,10 @@ impl Rules for CoreEvents {
         legacy(new, "reportingComponent")
     }
 
+    fn not_selectable(&self, field: &str) -> String {
+        format!("field label not supported: {field}")
+    }
+
     fn is_selectable(&self, field: &str) -> bool {
         SELECTABLE.contains(&field)
     }
@@ -114,6 +118,10 @@ impl Rules for NewEvents {
             fixed.into_iter().filter_map(|(key, told)| unchanged(&new[key], &old[key], told)),
         );
         errors
+    }
+
+    fn not_selectable(&self, field: &str) -> String {
+        format!("field label not supported: {field}")
     }
 
     fn is_selectable(&self, field: &str) -> bool {

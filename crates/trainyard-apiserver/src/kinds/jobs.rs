@@ -1,7 +1,7 @@
 //! Jobs: their defaults, the selector they are given, what may change.
 
 use serde_json::{Value, json};
-use trainyard_schema::FieldError;
+use trainyard_schema::{FieldError, golang};
 
 use super::{
     count_generation,
@@ -88,6 +88,10 @@ impl Rules for Jobs {
 
     fn warnings(&self, object: &Value) -> Vec<String> {
         pods::template_warnings(&object["spec"]["template"]["spec"], "spec.template.spec")
+    }
+
+    fn not_selectable(&self, field: &str) -> String {
+        format!("field label {} not supported for Job", golang::quote(field))
     }
 
     fn is_selectable(&self, field: &str) -> bool {

@@ -28,7 +28,7 @@ pub(crate) mod testing;
 
 use serde_json::{Value, json};
 
-pub(crate) use rows::rows;
+pub(crate) use rows::{is_known, rows};
 
 /// One more generation than before.
 fn count_generation(new: &mut Value, old: &Value) {

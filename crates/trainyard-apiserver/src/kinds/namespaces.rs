@@ -73,6 +73,10 @@ impl Rules for Namespaces {
         vec![FieldError::invalid("status.Phase", phase, words)]
     }
 
+    fn not_selectable(&self, field: &str) -> String {
+        format!("field label not supported: {field}")
+    }
+
     fn is_selectable(&self, field: &str) -> bool {
         field == "status.phase"
     }

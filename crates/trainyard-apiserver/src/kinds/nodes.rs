@@ -22,7 +22,7 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 impl Rules for Nodes {
     fn default(&self, object: &mut Value) {
-        let status = &mut object["status"];
+        let Some(status) = object.get_mut("status") else { return };
         if let Some(capacity) = status.get("capacity").cloned() {
             fill(status, "allocatable", capacity);
         }
@@ -35,6 +35,7 @@ impl Rules for Nodes {
 
     /// A new node takes no pods until it says that it is ready.
     fn admit(&self, object: &mut Value, _world: &dyn World) -> Result<(), Failure> {
+        fill(object, "spec", json!({}));
         let spec = &mut object["spec"];
         let known = items(spec, "taints")
             .iter()
@@ -78,6 +79,10 @@ impl Rules for Nodes {
         }
         errors.extend(taints(new));
         errors
+    }
+
+    fn not_selectable(&self, field: &str) -> String {
+        format!("field label not supported: {field}")
     }
 
     fn is_selectable(&self, field: &str) -> bool {

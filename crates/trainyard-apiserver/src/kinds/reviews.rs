@@ -48,7 +48,7 @@ pub(super) struct Tokens;
 
 impl Rules for Tokens {
     fn answer(&self, mut object: Value, _caller: &Caller) -> Result<Value, Failure> {
-        object["status"] = json!({"user": {}, "error": "the token is not one of this server"});
+        object["status"] = json!({"user": {}, "error": "invalid bearer token"});
         Ok(told(object))
     }
 }
@@ -56,6 +56,9 @@ impl Rules for Tokens {
 /// A caller as reviews tell it.
 pub(crate) fn user(caller: &Caller) -> Value {
     let mut user = json!({"username": caller.name});
+    if !caller.uid.is_empty() {
+        user["uid"] = json!(caller.uid);
+    }
     if !caller.groups.is_empty() {
         user["groups"] = json!(caller.groups);
     }
@@ -91,12 +94,13 @@ mod tests {
     fn callers_are_told_who_they_are() {
         let caller = Caller {
             name: "system:admin".to_owned(),
+            uid: "u".to_owned(),
             groups: vec!["system:masters".to_owned()],
             extra: vec![("a".to_owned(), vec!["b".to_owned()])],
         };
         let answered = Myself.answer(json!({"metadata": {}}), &caller).unwrap();
         let expected = json!({
-            "username": "system:admin", "groups": ["system:masters"], "extra": {"a": ["b"]},
+            "username": "system:admin", "uid": "u", "groups": ["system:masters"], "extra": {"a": ["b"]},
         });
         assert_eq!(answered["status"]["userInfo"], expected);
     }

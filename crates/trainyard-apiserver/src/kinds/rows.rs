@@ -43,6 +43,11 @@ pub(crate) fn rows() -> Vec<Kind> {
     LINES.iter().map(Line::row).collect()
 }
 
+/// Whether there is a built-in kind of that name. All of them are of version `v1`.
+pub(crate) fn is_known(group: &str, version: &str, kind: &str) -> bool {
+    version == "v1" && LINES.iter().any(|line| (line.group, line.kind) == (group, kind))
+}
+
 const fn cluster(
     group: &'static str,
     kind: &'static str,

@@ -77,12 +77,16 @@ pub(crate) fn resources(kinds: &[Arc<Kind>], group: &str, version: &str) -> Opti
     }
     let group_version =
         if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    Some(json!({
+    let mut list = json!({
         "kind": "APIResourceList",
-        "apiVersion": "v1",
         "groupVersion": group_version,
         "resources": resources,
-    }))
+    });
+    // The core's list is older than this member.
+    if !group.is_empty() {
+        list["apiVersion"] = json!("v1");
+    }
+    Some(list)
 }
 
 fn resource(kind: &Kind, version: &Version) -> Value {

@@ -172,7 +172,8 @@ fn defined_list(kind: &Kind, version: &Version, names: &paths::Names) -> Value {
 fn common(what: &str, metadata: &str) -> [(&'static str, Value); 3] {
     let conventions =
         "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
-    let possessive = if what == "object" { "object's" } else { "list" };
+    let (possessive, chapter) =
+        if what == "object" { ("object's", "metadata") } else { ("list", "types-kinds") };
     [
         (
             "apiVersion",
@@ -191,7 +192,7 @@ fn common(what: &str, metadata: &str) -> [(&'static str, Value); 3] {
         (
             "metadata",
             json!({
-                "description": format!("Standard {possessive} metadata. More info: {conventions}#metadata"),
+                "description": format!("Standard {possessive} metadata. More info: {conventions}#{chapter}"),
                 "allOf": [{"$ref": format!("{REFERENCE}{META}{metadata}")}],
             }),
         ),

@@ -2,7 +2,7 @@
 //!
 //! Owns reading text into values within bounds. Must not know kinds.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -19,15 +19,48 @@ pub(crate) struct Read {
 /// More are not told.
 const MOST_TOLD: usize = 16;
 
-/// Reads JSON. The last of several members of one name counts, as everywhere.
+/// No body holds more values. What is made of an object in memory is much larger than its text when
+/// that consists of little else than brackets.
+pub(crate) const MOST_VALUES: usize = 1 << 17;
+
+/// Reads the JSON of a request. The last of several members of one name counts, as everywhere.
 pub(crate) fn json(bytes: &[u8]) -> Result<Read, Failure> {
+    let left = Cell::new(MOST_VALUES);
+    read_within(bytes, &left).map_err(|error| match left.get() {
+        0 => too_many_values(),
+        _ => Failure::bad_request(format!("the body is not valid JSON: {error}")),
+    })
+}
+
+/// The same for a text that is known to be within bounds.
+pub(crate) fn read(bytes: &[u8]) -> Result<Read, serde_json::Error> {
+    read_within(bytes, &Cell::new(usize::MAX))
+}
+
+fn read_within(bytes: &[u8], left: &Cell<usize>) -> Result<Read, serde_json::Error> {
     let found = RefCell::new(Vec::new());
-    let seed = Place { step: &Step::Top, found: &found };
+    let seed = Place { step: &Step::Top, found: &found, left };
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = seed.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
-    let value = value
-        .map_err(|error| Failure::bad_request(format!("the body is not valid JSON: {error}")))?;
+    let value = seed.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value))?;
     Ok(Read { value, duplicates: found.into_inner() })
+}
+
+/// Refuses a value, made of others, that holds too many.
+pub(crate) fn check_values(value: &Value) -> Result<(), Failure> {
+    if count(value) > MOST_VALUES { Err(too_many_values()) } else { Ok(()) }
+}
+
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(members) => members.values().map(count).sum(),
+        _ => 0,
+    }
+}
+
+fn too_many_values() -> Failure {
+    let why = format!("the object holds more than {MOST_VALUES} values: divide it into several");
+    Failure::new(413, "RequestEntityTooLarge", why)
 }
 
 /// Where a value stands; only written out when there is something to tell.
@@ -48,15 +81,22 @@ impl Step<'_> {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Place<'f> {
     step: &'f Step<'f>,
     found: &'f RefCell<Vec<String>>,
+    /// How many more values there may be.
+    left: &'f Cell<usize>,
 }
 
 impl<'de> DeserializeSeed<'de> for Place<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        let Some(left) = self.left.get().checked_sub(1) else {
+            return Err(serde::de::Error::custom("too many values"));
+        };
+        self.left.set(left);
         reader.deserialize_any(self)
     }
 }
@@ -100,7 +140,7 @@ impl<'de> Visitor<'de> for Place<'_> {
         let mut list = Vec::new();
         loop {
             let step = Step::Index(self.step, list.len());
-            match seq.next_element_seed(Place { step: &step, found: self.found })? {
+            match seq.next_element_seed(Place { step: &step, ..self })? {
                 Some(value) => list.push(value),
                 None => return Ok(Value::Array(list)),
             }
@@ -118,7 +158,7 @@ impl<'de> Visitor<'de> for Place<'_> {
                     found.push(path);
                 }
             }
-            let value = map.next_value_seed(Place { step: &step, found: self.found })?;
+            let value = map.next_value_seed(Place { step: &step, ..self })?;
             object.insert(key, value);
         }
         Ok(Value::Object(object))
@@ -143,6 +183,9 @@ mod tests {
         for text in ["", "{", "{} x", "[1,", "\u{1}"] {
             assert_eq!(json(text.as_bytes()).unwrap_err().code, 400, "{text:?}");
         }
+        let many = format!("[{}1]", "1,".repeat(MOST_VALUES));
+        assert_eq!(json(many.as_bytes()).unwrap_err().code, 413);
+        assert!(read(many.as_bytes()).is_ok());
         let deep = "[".repeat(100_000);
         assert_eq!(json(deep.as_bytes()).unwrap_err().code, 400);
     }

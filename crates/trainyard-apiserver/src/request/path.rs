@@ -15,6 +15,8 @@ pub(crate) struct ApiPath {
     pub(crate) subresource: Option<String>,
     /// What stands behind the subresource (`proxy/healthz`).
     pub(crate) rest: String,
+    /// Whether it is the old form of a watch: `/api/v1/watch/pods`.
+    pub(crate) watching: bool,
 }
 
 /// What a path is about.
@@ -75,6 +77,13 @@ fn decoded(segment: &str) -> Option<String> {
 
 fn inside(group: &str, version: &str, rest: &[&str]) -> ApiPath {
     let mut path = ApiPath { group: group.into(), version: version.into(), ..ApiPath::default() };
+    let rest = match rest {
+        ["watch", inner @ ..] if !inner.is_empty() => {
+            path.watching = true;
+            inner
+        }
+        all => all,
+    };
     let own = |words: &[&str]| matches!(words.first(), Some(&("status" | "finalize")));
     let rest = match rest {
         ["namespaces", namespace, inner @ ..] if !inner.is_empty() && !own(inner) => {

@@ -2,6 +2,8 @@
 //!
 //! Owns their names and how loosely they are read (`True`, `1`). Must not know verbs.
 
+use trainyard_schema::golang;
+
 use crate::failure::Failure;
 
 /// All parameters, in order.
@@ -27,6 +29,11 @@ impl Query {
         pair.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
+    /// Adds a parameter.
+    pub(crate) fn push(&mut self, name: &str, value: &str) {
+        self.pairs.push((name.to_owned(), value.to_owned()));
+    }
+
     /// All values of a parameter.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.pairs.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
@@ -50,27 +57,9 @@ impl Query {
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Failure> {
         let Some(text) = self.text(name) else { return Ok(None) };
         text.parse().map(Some).map_err(|_| {
-            Failure::bad_request(format!(
-                "strconv.ParseInt: parsing {text:?}: invalid syntax (parameter {name})"
-            ))
+            let shown = golang::quote(text);
+            Failure::bad_request(format!("strconv.ParseInt: parsing {shown}: invalid syntax"))
         })
-    }
-
-    /// `dryRun=All`.
-    pub(crate) fn dry_run(&self) -> Result<bool, Failure> {
-        let mut dry = false;
-        for value in self.all("dryRun") {
-            match value {
-                "All" => dry = true,
-                "" => {}
-                other => {
-                    return Err(Failure::bad_request(format!(
-                        "invalid dryRun {other:?}: write dryRun=All"
-                    )));
-                }
-            }
-        }
-        Ok(dry)
     }
 
     /// What is left, for a request that is passed on.
@@ -99,8 +88,7 @@ mod tests {
 
     #[test]
     fn bad_values_are_refused() {
-        let query = Query::read(Some("limit=x&dryRun=Some"));
+        let query = Query::read(Some("limit=x"));
         assert_eq!(query.number("limit").unwrap_err().code, 400);
-        assert_eq!(query.dry_run().unwrap_err().code, 400);
     }
 }

@@ -22,6 +22,12 @@ pub(crate) use columns::Column;
 use crate::kind::{Columns, Kind, Version};
 use read::text;
 
+/// How long ago a time in an object was, as tables show it: `5s`, `3m20s`, `47h`.
+#[must_use]
+pub fn age(time: Option<&Value>, now: Timestamp) -> String {
+    duration::since(time, now)
+}
+
 /// The columns of a kind.
 pub(crate) fn columns(kind: &Kind, version: &Version) -> Vec<Column> {
     match &version.columns {
@@ -62,6 +68,24 @@ impl<'a> Shown<'a> {
     fn age(&self) -> String {
         self.since("/metadata/creationTimestamp")
     }
+}
+
+/// The one column of a definition that asks for none, as a definition would write it.
+pub(crate) fn age_row() -> Value {
+    let description = columns::of_kind("").get(1).map(|column| column.description.as_str());
+    json!({
+        "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp",
+        "description": description.unwrap_or_default(),
+    })
+}
+
+/// Whether a kind has columns of its own making; a list of none is empty there, and null elsewhere.
+pub(crate) fn has_printer(kind: &Kind) -> bool {
+    !kind.defined
+        && !matches!(
+            kind.kind.as_str(),
+            "Role" | "ClusterRole" | "LimitRange" | "CustomResourceDefinition"
+        )
 }
 
 fn built_in(kind: &str, object: &Value, now: Timestamp) -> Vec<Value> {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Response;
 use serde_json::{Map, json};
 
-use super::delete::{Deleted, remove};
+use super::delete::remove;
 use super::options::DeleteOptions;
 use super::selection::Selection;
 use super::{Ask, Target};
@@ -22,7 +22,9 @@ pub(super) async fn delete(
     ask: &Ask,
     body: &Bytes,
 ) -> Result<Response<Body>, Failure> {
-    if ask.target.kind.namespaced && ask.target.namespace.is_empty() {
+    let everywhere = ask.target.kind.namespaced && ask.target.namespace.is_empty();
+    // Namespaces go one by one.
+    if everywhere || ask.target.kind.storage == "namespaces" {
         return Err(super::not_allowed());
     }
     let options = DeleteOptions::read(ask, body)?;
@@ -34,7 +36,7 @@ pub(super) async fn delete(
         let name = value["metadata"]["name"].as_str().unwrap_or_default();
         let one = one(ask, name);
         match remove(api, &one, name, &options).await {
-            Ok(Deleted::Gone(object) | Deleted::Marked(object)) => shown.push(object),
+            Ok(_) => shown.push(object.clone()),
             // Someone else was quicker.
             Err(failure) if failure.code == 404 => {}
             Err(failure) => return Err(failure),
@@ -42,6 +44,9 @@ pub(super) async fn delete(
     }
     let mut metadata = Map::new();
     metadata.insert("resourceVersion".to_owned(), json!(found.revision.to_string()));
+    if ask.target.kind.defined {
+        metadata.insert("continue".to_owned(), json!(""));
+    }
     let mut view = ask.view(api);
     view.form = crate::request::accept::Form::Whole;
     let mut response = Response::new(answer::list::body(view, metadata, shown));
@@ -63,11 +68,5 @@ fn choose(api: &Api, ask: &Ask, selection: &Selection) -> Result<Listing, Failur
 
 /// The same request for one of its objects.
 fn one(ask: &Ask, name: &str) -> Ask {
-    Ask {
-        target: Target { name: Some(name.to_owned()), ..ask.target.clone() },
-        query: ask.query.clone(),
-        caller: ask.caller.clone(),
-        form: ask.form,
-        content_type: ask.content_type.clone(),
-    }
+    ask.of(Target { name: Some(name.to_owned()), ..ask.target.clone() })
 }

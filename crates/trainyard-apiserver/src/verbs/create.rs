@@ -5,7 +5,7 @@ use http::Response;
 use serde_json::{Value, json};
 
 use super::write::{self, Incoming};
-use super::{Ask, definitions};
+use super::{Ask, definitions, reviews};
 use crate::answer::{self, Body};
 use crate::api::Api;
 use crate::failure::Failure;
@@ -21,24 +21,19 @@ pub(super) async fn create(api: &Api, ask: &Ask, body: &Bytes) -> Result<Respons
     if ask.target.kind.namespaced && ask.target.namespace.is_empty() {
         return Err(super::not_allowed());
     }
-    let dry = ask.query.dry_run()?;
+    let dry = ask.dry_run()?;
     let incoming = write::incoming(ask, body)?;
     let (stored, warnings) = store_new(api, ask, incoming, dry).await?;
     Ok(write::answer(api, ask, 201, &stored, &warnings))
 }
 
 /// Answers to an object that is never stored.
-pub(super) fn answer(ask: &Ask, body: &Bytes) -> Result<Response<Body>, Failure> {
-    // kubectl sends these in a binary form that we do not read; what they ask is answered alike.
-    let object = if ask.content_type == "application/json" || ask.content_type.is_empty() {
-        write::incoming(ask, body)?.object
-    } else {
-        json!({
-            "apiVersion": ask.target.api_version(), "kind": ask.target.kind.kind,
-            "metadata": {}, "spec": {},
-        })
+pub(super) fn answer(api: &Api, ask: &Ask, body: &Bytes) -> Result<Response<Body>, Failure> {
+    let object = write::incoming(ask, body)?.object;
+    let answered = match reviews::answer(api, ask, &object)? {
+        Some(answered) => answered,
+        None => ask.target.kind.rules.answer(object, &ask.caller)?,
     };
-    let answered = ask.target.kind.rules.answer(object, &ask.caller)?;
     Ok(answer::value(201, &answered))
 }
 
@@ -52,15 +47,15 @@ pub(super) async fn store_new(
     let Incoming { mut object, mut warnings } = incoming;
     let kind = &ask.target.kind;
     place(ask, &mut object)?;
+    admission::namespace(kind, &ask.target.namespace, &object, api)?;
     let prefix = generated_prefix(&object);
     if let Some(prefix) = &prefix {
         object["metadata"]["name"] = json!(names::generated(prefix));
     }
-    admission::namespace(kind, &ask.target.namespace, &object, api)?;
+    let _alone = api.alone(kind, &object).await;
     kind.rules.admit(&mut object, api)?;
     complete(api, &mut object)?;
     kind.rules.prepare_create(&mut object);
-    write::without_nulls(kind, &mut object);
     definitions::before_create(api, ask, &mut object);
     write::check_new(ask, &object)?;
     warnings.extend(kind.rules.warnings(&object));
@@ -123,7 +118,7 @@ fn generated_prefix(object: &Value) -> Option<String> {
 fn complete(api: &Api, object: &mut Value) -> Result<(), Failure> {
     let Some(metadata) = object["metadata"].as_object_mut() else { return Ok(()) };
     if metadata.get("resourceVersion").and_then(Value::as_str).is_some_and(|rv| !rv.is_empty()) {
-        return Err(Failure::bad_request(
+        return Err(Failure::unreasoned(
             "resourceVersion should not be set on objects to be created",
         ));
     }

@@ -10,7 +10,8 @@ use crate::kind::World as _;
 /// Keeps a definition until its objects are gone.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-fn is_definition(ask: &Ask) -> bool {
+/// Whether a request is about a definition.
+pub(super) fn is_definition(ask: &Ask) -> bool {
     ask.target.kind.storage == DEFINITIONS
 }
 
@@ -30,6 +31,19 @@ pub(super) fn before_update(api: &Api, ask: &Ask, object: &mut Value, before: &V
         let mut others = api.list(DEFINITIONS, None);
         others.retain(|other| other["metadata"]["name"] != name);
         crd::definition::established(object, &others, &api.clock.text());
+    }
+}
+
+/// A definition says that it goes. `now` is the time in the form of the API.
+pub(super) fn begin_end(object: &mut Value, now: &str) {
+    let condition = json!({
+        "type": "Terminating", "status": "True", "lastTransitionTime": now,
+        "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    });
+    match object["status"]["conditions"].as_array_mut() {
+        Some(conditions) => conditions.push(condition),
+        None => object["status"]["conditions"] = json!([condition]),
     }
 }
 

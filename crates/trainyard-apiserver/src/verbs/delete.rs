@@ -13,8 +13,8 @@ use crate::clock;
 use crate::failure::Failure;
 use crate::kind::Grace;
 use crate::kinds::admission;
-use crate::object::Object;
-use crate::store::{Change, CommitError, Expect};
+use crate::object::{Draft, Object};
+use crate::store::{Change, CommitError, Expect, Key};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -70,21 +70,39 @@ pub(super) async fn remove(
     options: &DeleteOptions,
 ) -> Result<Deleted, Failure> {
     admission::delete(&ask.target.kind, name)?;
+    let mut own = None;
     for _ in 0..TRIES {
         let old = read::find(api, ask, name)?;
-        check(ask, name, &old, options)?;
+        // What this deletion itself wrote is still what it is about.
+        if own != Some(old.revision) {
+            check(ask, name, &old, options)?;
+        }
         let mut object = old.value();
         let step = step(api, ask, &mut object, options);
         let draft = write::draft(ask, &object)?;
-        if options.dry {
-            return Ok(Deleted::Gone(old));
-        }
         let change = match step {
+            Step::Mark if options.dry => {
+                return Ok(Deleted::Marked(draft.at(old.revision).into()));
+            }
+            _ if options.dry => return Ok(Deleted::Gone(old)),
             Step::Pending => return Ok(Deleted::Marked(old)),
             Step::Mark if draft.clone().at(old.revision).text == old.text => {
                 return Ok(Deleted::Marked(old));
             }
             Step::Mark => Change::Put(draft),
+            // Whoever watches sees that it ends before it is gone.
+            Step::Remove if was_given_grace(&object, &old) => {
+                let key = write::key(ask, &object);
+                let expect = Expect::Revision(old.revision);
+                match api.store.commit(key, expect, Change::Put(draft)).await {
+                    Ok(marked) => {
+                        own = Some(marked.revision);
+                        continue;
+                    }
+                    Err(CommitError::Changed(_)) => continue,
+                    Err(error) => return Err(write::refused(ask, name, &error)),
+                }
+            }
             Step::Remove => Change::Delete(draft),
         };
         let gone = matches!(change, Change::Delete(_));
@@ -92,6 +110,9 @@ pub(super) async fn remove(
         match api.store.commit(key, Expect::Revision(old.revision), change).await {
             Ok(stored) => {
                 definitions::after_write(api, ask).await;
+                if gone {
+                    with_service(api, ask, name).await;
+                }
                 return Ok(if gone { Deleted::Gone(stored) } else { Deleted::Marked(stored) });
             }
             Err(CommitError::Changed(_)) => {}
@@ -101,7 +122,41 @@ pub(super) async fn remove(
     Err(Failure::stale(ask.target.about(name)))
 }
 
-fn check(ask: &Ask, name: &str, old: &Object, options: &DeleteOptions) -> Result<(), Failure> {
+/// Whether an object got its last grace, of none at all, by this very deletion.
+fn was_given_grace(object: &Value, old: &Object) -> bool {
+    let before = &old.value()["metadata"];
+    let now = &object["metadata"];
+    now["deletionTimestamp"].is_string()
+        && (before["deletionTimestamp"].is_null()
+            || now["deletionGracePeriodSeconds"] != before["deletionGracePeriodSeconds"])
+}
+
+/// A service takes the endpoints of its name with it.
+async fn with_service(api: &Api, ask: &Ask, name: &str) {
+    if ask.target.kind.storage != "services" {
+        return;
+    }
+    let namespace = ask.target.namespace.as_str();
+    let Some(endpoints) = api.store.get("endpoints", namespace, name) else { return };
+    let value = endpoints.value();
+    let empty = serde_json::Map::new();
+    let members = value.as_object().unwrap_or(&empty);
+    let last = Draft::of("v1", "Endpoints", members, Box::default());
+    let key = Key::new("endpoints", namespace, name);
+    let expect = Expect::Revision(endpoints.revision);
+    // Whoever wrote in between is their owner now.
+    if let Err(error) = api.store.commit(key, expect, Change::Delete(last)).await {
+        tracing::debug!(%error, "the endpoints of a service stay");
+    }
+}
+
+/// What a deletion relies on holds.
+pub(super) fn check(
+    ask: &Ask,
+    name: &str,
+    old: &Object,
+    options: &DeleteOptions,
+) -> Result<(), Failure> {
     let about = || crate::failure::About::new(&ask.target.kind.group, &ask.target.kind.kind, name);
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != &*old.meta.uid) {
         return Err(Failure::conflict(
@@ -138,21 +193,39 @@ fn step(api: &Api, ask: &Ask, object: &mut Value, options: &DeleteOptions) -> St
     let now = api.clock.now();
     let finalizers = set_finalizers(object, options.propagation);
     definitions::before_delete(ask, object);
-    let grace =
-        match ask.target.kind.rules.grace(object, options.grace.map(|n| if n < 0 { 1 } else { n }))
-        {
-            Grace::None => 0,
-            Grace::Seconds(seconds) => seconds,
-        };
+    let asked = options.grace.map(|n| if n < 0 { 1 } else { n });
+    let grace = match ask.target.kind.rules.grace(object, asked) {
+        // What nothing holds goes as it is.
+        Grace::None if !is_held(object) => return Step::Remove,
+        Grace::None => 0,
+        Grace::Seconds(seconds) => seconds,
+    };
     let marked = marked_seconds(object);
     match marked {
         Some(left) if left > 0 && grace >= left && !finalizers => return Step::Pending,
         Some(left) if left > 0 && grace < left => shorten(object, left, grace, now),
-        None => mark(object, grace, now),
+        None => {
+            let generation = object["metadata"]["generation"].clone();
+            mark(object, grace, now);
+            if definitions::is_definition(ask) {
+                object["metadata"]["generation"] = generation;
+                definitions::begin_end(object, &clock::seconds(now));
+            }
+        }
         Some(_) => {}
     }
     let held_by_namespace = begin_namespace_end(ask, object);
+    let has_own_end = held_by_namespace || definitions::is_definition(ask);
+    if has_own_end && let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("deletionGracePeriodSeconds");
+    }
     if update::is_finished(object) && !held_by_namespace { Step::Remove } else { Step::Mark }
+}
+
+/// Whether something must be done before an object goes.
+fn is_held(object: &Value) -> bool {
+    let some = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
+    some(&object["metadata"]["finalizers"]) || some(&object["spec"]["finalizers"])
 }
 
 /// How many seconds an object that is marked was given.

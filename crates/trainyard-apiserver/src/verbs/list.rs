@@ -3,9 +3,9 @@
 //! Owns what `resourceVersion`, `resourceVersionMatch`, `limit` and `continue` mean together.
 
 use http::{HeaderValue, Response, header};
-use serde_json::{Map, Value, json};
-use trainyard_schema::FieldError;
+use serde_json::{Map, json};
 use trainyard_schema::select::cont::Token;
+use trainyard_schema::{FieldError, golang};
 
 use super::Ask;
 use super::selection::Selection;
@@ -22,24 +22,48 @@ const MOST: usize = 100_000;
 /// Answers with a list.
 pub(super) fn list(api: &Api, ask: &Ask) -> Result<Response<Body>, Failure> {
     let selection = Selection::read(&ask.target.kind, &ask.query)?;
+    no_initial_events(ask)?;
     let (listing, next) = select(api, ask, &selection)?;
     let mut metadata = Map::new();
     metadata.insert("resourceVersion".to_owned(), json!(listing.revision.to_string()));
+    let is_table = matches!(ask.form, Form::Table { .. });
+    if ask.target.kind.defined && next.is_none() && !is_table {
+        metadata.insert("continue".to_owned(), json!(""));
+    }
     if let Some(token) = next {
         metadata.insert("continue".to_owned(), json!(token));
         if let Some(remaining) = listing.remaining.filter(|_| selection.is_everything()) {
             metadata.insert("remainingItemCount".to_owned(), json!(remaining));
         }
     }
-    let view = ask.view(api);
-    if let Form::Table { .. } = view.form {
-        let objects: Vec<_> = listing.items.iter().map(AsRef::as_ref).collect();
-        return Ok(answer::text(200, view.table(&objects, &Value::Object(metadata))));
-    }
-    let mut response = Response::new(answer::list::body(view, metadata, listing.items));
+    let body = answer::list::body(ask.view(api), metadata, listing.items);
+    let mut response = Response::new(body);
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     Ok(response)
+}
+
+/// What only watches may ask.
+fn no_initial_events(ask: &Ask) -> Result<(), Failure> {
+    if ask.query.choice("sendInitialEvents").is_none() {
+        return Ok(());
+    }
+    let mut errors = Vec::new();
+    if ask.query.text("resourceVersionMatch").is_some()
+        && ask.query.text("resourceVersion").is_none()
+    {
+        errors.push(unprovided());
+    }
+    let words = "sendInitialEvents is forbidden for list";
+    errors.push(FieldError::forbidden("sendInitialEvents", words));
+    Err(Failure::invalid(About::new("meta.k8s.io", "ListOptions", ""), &errors))
+}
+
+fn unprovided() -> FieldError {
+    FieldError::forbidden(
+        "resourceVersionMatch",
+        "resourceVersionMatch is forbidden unless resourceVersion is provided",
+    )
 }
 
 /// The objects of a page, and the token of the next one.
@@ -50,9 +74,18 @@ fn select(
 ) -> Result<(Listing, Option<String>), Failure> {
     let query = &ask.query;
     let limit = query.number("limit")?.and_then(|limit| usize::try_from(limit).ok());
-    let limit = limit.filter(|limit| *limit > 0).map_or(MOST, |limit| limit.min(MOST));
+    let said = query.text("resourceVersion");
+    // Any revision will do for `0`, and then everything comes at once.
+    let limit = limit.filter(|limit| *limit > 0 && said != Some("0"));
+    let limit = limit.map_or(MOST, |limit| limit.min(MOST));
     let token = query.text("continue").map(Token::decode).transpose();
-    let token = token.map_err(|error| Failure::bad_request(error.to_string()))?;
+    let token =
+        token.map_err(|error| Failure::bad_request(format!("invalid continue token: {error}")))?;
+    if token.is_some() && said.is_some_and(|said| said != "0") {
+        return Err(Failure::bad_request(
+            "specifying resource version is not allowed when using continue",
+        ));
+    }
     let (at, start) = match &token {
         Some(token) => {
             (Some(token.revision).filter(|revision| *revision > 0), Some(token.start.as_str()))
@@ -84,10 +117,7 @@ fn revision(api: &Api, ask: &Ask) -> Result<Option<u64>, Failure> {
     let Some(text) = ask.query.text("resourceVersion") else {
         return match matching {
             None => Ok(None),
-            Some(_) => Err(options(FieldError::forbidden(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden unless resourceVersion is provided",
-            ))),
+            Some(_) => Err(options(unprovided())),
         };
     };
     let asked: u64 = parse_revision(text)?;
@@ -108,15 +138,15 @@ fn revision(api: &Api, ask: &Ask) -> Result<Option<u64>, Failure> {
 }
 
 /// A revision as it is written.
-pub(super) fn parse_revision(text: &str) -> Result<u64, Failure> {
-    text.parse().map_err(|_| {
-        let error = FieldError::invalid(
-            "resourceVersion",
-            text,
-            format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
-        );
-        Failure::bad_request(format!("invalid resource version: {error}"))
-    })
+fn parse_revision(text: &str) -> Result<u64, Failure> {
+    let refuse = |error| Failure::bad_request(format!("invalid resource version: {error}"));
+    text.parse().map_err(|_| refuse(malformed(text)))
+}
+
+/// What is wrong with a revision that is no number.
+pub(super) fn malformed(text: &str) -> FieldError {
+    let words = format!("strconv.ParseUint: parsing {}: invalid syntax", golang::quote(text));
+    FieldError::invalid("resourceVersion", text, words)
 }
 
 /// Refuses revisions that nobody was ever shown.

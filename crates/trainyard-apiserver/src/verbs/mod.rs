@@ -4,6 +4,8 @@
 //! rules, except the few subresources that only one kind has, each in its own file.
 
 mod collection;
+#[cfg(test)]
+mod concurrency_tests;
 mod create;
 mod definitions;
 mod delete;
@@ -13,6 +15,7 @@ mod options;
 mod patch;
 mod pods;
 mod read;
+mod reviews;
 mod scale;
 mod selection;
 mod target;
@@ -44,9 +47,42 @@ pub(crate) struct Ask {
     pub(crate) form: Form,
     /// `Content-Type`, without its parameters.
     pub(crate) content_type: String,
+    /// How the parameters of this request are called together: `CreateOptions`.
+    pub(crate) options: &'static str,
+}
+
+/// How the parameters of a request are called together.
+pub(crate) fn options_of(method: &Method) -> &'static str {
+    match *method {
+        Method::POST => "CreateOptions",
+        Method::PUT => "UpdateOptions",
+        Method::PATCH => "PatchOptions",
+        Method::DELETE => "DeleteOptions",
+        _ => "ListOptions",
+    }
 }
 
 impl Ask {
+    /// The same request for another part of the same kind.
+    fn of(&self, target: Target) -> Self {
+        Self {
+            target,
+            query: self.query.clone(),
+            caller: self.caller.clone(),
+            form: self.form,
+            content_type: self.content_type.clone(),
+            options: self.options,
+        }
+    }
+
+    /// Whether nothing is to be kept of what is done.
+    fn dry_run(&self) -> Result<bool, Failure> {
+        let asked: Vec<&str> = self.query.all("dryRun").collect();
+        let dry = options::dry_run(&asked, self.options)?;
+        options::check_manager(self.query.text("fieldManager"), self.options)?;
+        Ok(dry)
+    }
+
     fn view(&self, api: &Api) -> View {
         let mut view = View::new(self.target.kind.clone(), self.target.version, api.clock.now());
         view.form = self.form;
@@ -62,19 +98,22 @@ pub(crate) async fn perform(
     ask: &Ask,
     body: &Bytes,
 ) -> Result<Response<Body>, Failure> {
-    let mut response = match (ask.target.subresource.as_deref(), method) {
-        (None | Some("status"), _) => plain(api, method, ask, body).await?,
-        (Some("scale"), _) => scale::perform(api, method, ask, body).await?,
-        (Some("binding"), &Method::POST) => pods::bind(api, ask, body).await?,
-        (Some("eviction"), &Method::POST) => pods::evict(api, ask, body).await?,
-        (Some("token"), &Method::POST) => token::create(api, ask, body)?,
-        (Some("finalize"), &Method::PUT) => namespaces::finalize(api, ask, body).await?,
+    let name = ask.target.name.as_deref().unwrap_or_default();
+    let answered = match (ask.target.subresource.as_deref(), method) {
+        _ if !ask.target.serves_subresource() => Err(Failure::not_found(ask.target.about(name))),
+        (None | Some("status"), _) => plain(api, method, ask, body).await,
+        (Some("scale"), _) => scale::perform(api, method, ask, body).await,
+        (Some("binding"), &Method::POST) => pods::bind(api, ask, body).await,
+        (Some("eviction"), &Method::POST) => pods::evict(api, ask, body).await,
+        (Some("token"), &Method::POST) => token::create(api, ask, body),
+        (Some("finalize"), &Method::PUT) => namespaces::finalize(api, ask, body).await,
         (Some(_), _) => return Err(not_allowed()),
     };
-    if let Some(deprecation) = ask.target.version().and_then(|version| version.deprecation.clone())
-    {
-        answer::warn(&mut response, &[deprecation]);
-    }
+    let deprecation = ask.target.version().and_then(|version| version.deprecation.clone());
+    let Some(deprecation) = deprecation else { return answered };
+    // The warning comes with a refusal, too.
+    let mut response = answered.unwrap_or_else(|failure| answer::failure(&failure));
+    answer::warn(&mut response, &[deprecation]);
     Ok(response)
 }
 
@@ -84,10 +123,13 @@ async fn plain(
     ask: &Ask,
     body: &Bytes,
 ) -> Result<Response<Body>, Failure> {
+    if matches!(ask.form, Form::Table { .. }) {
+        selection::check_include(&ask.query)?;
+    }
     let on_status = ask.target.subresource.is_some();
     let only_created = ask.target.kind.verbs == Verbs::CreateOnly;
     match (method, &ask.target.name) {
-        (&Method::POST, None) if only_created => create::answer(ask, body),
+        (&Method::POST, None) if only_created => create::answer(api, ask, body),
         _ if only_created => Err(not_allowed()),
         (&Method::GET, None) if ask.query.flag("watch") => watch::start(api, ask),
         (&Method::GET, None) => list::list(api, ask),
@@ -102,11 +144,7 @@ async fn plain(
 }
 
 fn not_allowed() -> Failure {
-    Failure::new(
-        405,
-        "MethodNotAllowed",
-        "the server does not allow this method on the requested resource",
-    )
+    Failure::not_allowed()
 }
 
 /// The form of answers that this request accepts.

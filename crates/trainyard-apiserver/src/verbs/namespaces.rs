@@ -32,8 +32,10 @@ pub(super) async fn finalize(
     }
     let draft = write::draft(ask, &object)?;
     let done = update::is_finished(&object);
-    let change = if done { Change::Delete(draft) } else { Change::Put(draft) };
     let expect = Expect::Revision(old.revision);
+    let shown = draft.clone().at(old.revision).into();
+    let change = if done { Change::Delete(draft) } else { Change::Put(draft) };
     let stored = write::commit(api, ask, &object, expect, change).await?;
-    Ok(write::answer(api, ask, 200, &stored, &incoming.warnings))
+    let shown = if done { shown } else { stored };
+    Ok(write::answer(api, ask, 200, &shown, &incoming.warnings))
 }

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use http::Response;
 use serde_json::Value;
 use trainyard_schema::patch::{self, PatchError};
+use trainyard_schema::{FieldError, golang};
 
+use super::write::{Misread, Told};
 use super::{Ask, create, read, update, write};
 use crate::answer::{Body, View};
 use crate::api::Api;
@@ -13,14 +15,14 @@ use crate::request::body;
 
 /// How a patch is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Style {
+pub(super) enum Style {
     Json,
     Merge,
     Strategic,
 }
 
 impl Style {
-    fn read(ask: &Ask) -> Result<Self, Failure> {
+    pub(super) fn read(ask: &Ask) -> Result<Self, Failure> {
         let is_defined = ask.target.kind.defined;
         match ask.content_type.as_str() {
             "application/json-patch+json" => Ok(Self::Json),
@@ -29,12 +31,13 @@ impl Style {
             "application/apply-patch+yaml" | "application/apply-patch+cbor" => Err(unsupported(
                 "server-side apply is not served here: use `kubectl apply` without --server-side, or a merge patch",
             )),
+            "application/strategic-merge-patch+json" => Err(unsupported(
+                "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            )),
             _ => {
-                let strategic =
-                    if is_defined { "" } else { ", application/strategic-merge-patch+json" };
-                Err(unsupported(&format!(
-                    "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json{strategic}"
-                )))
+                let mut failure = unsupported("415: Unsupported Media Type");
+                failure.about = Some(Box::new(About::default()));
+                Err(failure)
             }
         }
     }
@@ -51,6 +54,15 @@ impl Style {
     }
 }
 
+/// Reads the text of a patch; what is no JSON is told in the words of the real server.
+pub(super) fn text(style: Style, bytes: &[u8]) -> Result<body::Read, Failure> {
+    body::json(bytes).map_err(|failure| {
+        let Some(fault) = golang::json_fault(bytes) else { return failure };
+        let before = if style == Style::Strategic { "" } else { "error decoding patch: " };
+        Failure::bad_request(format!("{before}{fault}"))
+    })
+}
+
 fn unsupported(message: &str) -> Failure {
     Failure::new(415, "UnsupportedMediaType", message)
 }
@@ -63,8 +75,8 @@ pub(super) async fn patch(
     bytes: &Bytes,
 ) -> Result<Response<Body>, Failure> {
     let style = Style::read(ask)?;
-    let dry = ask.query.dry_run()?;
-    let patch = body::json(bytes)?;
+    let dry = ask.dry_run()?;
+    let patch = text(style, bytes)?;
     let mut conflict = None;
     for _ in 0..update::TRIES {
         match once(api, ask, name, style, &patch, dry).await {
@@ -91,7 +103,13 @@ async fn once(
     let current = view.value(&old);
     let patched = style.apply(ask, &current, &patch.value);
     let patched = patched.map_err(|error| refused(&error))?;
-    let mut incoming = write::understand(ask, patched, &patch.duplicates)?;
+    body::check_values(&patched)?;
+    let made = match style {
+        Style::Strategic => golang::print(&patch.value),
+        _ => patched.to_string(),
+    };
+    let incoming = write::understand(ask, patched, told(style, patch));
+    let mut incoming = incoming.map_err(|error| misread(error, made))?;
     update::same_name(name, &incoming.object)?;
     create::place(ask, &mut incoming.object)?;
     let said = incoming.object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
@@ -102,8 +120,31 @@ async fn once(
     Ok(write::answer(api, ask, 200, &stored, &warnings))
 }
 
+/// What a client may want to know of the patch itself.
+fn told(style: Style, patch: &body::Read) -> Vec<Told> {
+    let twice = patch.duplicates.iter().map(|path| Told::duplicate(path));
+    let unknown = match style {
+        Style::Json => patch::json_patch_unknown_fields(&patch.value),
+        _ => Vec::new(),
+    };
+    twice.chain(unknown.into_iter().map(Told::of_patch)).collect()
+}
+
+/// A patch after which the object cannot be read any more: the fault is the patch's.
+fn misread(error: Misread, made: String) -> Failure {
+    match error {
+        Misread::Unlike { why, .. } => spoilt(made, why),
+        Misread::Refused(failure) => failure,
+    }
+}
+
+/// The refusal of a patch that made something unreadable.
+pub(super) fn spoilt(made: String, why: String) -> Failure {
+    Failure::invalid(About::default(), &[FieldError::invalid("patch", made, why)])
+}
+
 /// Whether a patch is meant for one revision only.
-fn names_revision(patch: &Value) -> bool {
+pub(super) fn names_revision(patch: &Value) -> bool {
     let by_operation =
         |operation: &Value| operation["path"].as_str() == Some("/metadata/resourceVersion");
     match patch {
@@ -112,7 +153,8 @@ fn names_revision(patch: &Value) -> bool {
     }
 }
 
-fn refused(error: &PatchError) -> Failure {
+/// A patch that cannot be applied.
+pub(super) fn refused(error: &PatchError) -> Failure {
     let mut failure = Failure::new(error.code(), error.reason(), error.message());
     if error.has_details() {
         failure.about = Some(Box::new(About::default()));

@@ -2,7 +2,7 @@
 
 use http::Response;
 
-use super::Ask;
+use super::{Ask, list};
 use crate::answer::{self, Body};
 use crate::api::Api;
 use crate::failure::Failure;
@@ -10,6 +10,11 @@ use crate::object::Object;
 
 /// Answers with one object.
 pub(super) fn get(api: &Api, ask: &Ask, name: &str) -> Result<Response<Body>, Failure> {
+    if let Some(text) =
+        ask.query.text("resourceVersion").filter(|text| text.parse::<u64>().is_err())
+    {
+        return Err(Failure::unreasoned(list::malformed(text).to_string()));
+    }
     let stored = find(api, ask, name)?;
     Ok(answer::text(200, ask.view(api).one(&stored)))
 }

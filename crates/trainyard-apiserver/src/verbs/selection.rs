@@ -2,6 +2,7 @@
 //!
 //! Must not know how the objects are found.
 
+use trainyard_schema::FieldError;
 use trainyard_schema::select::{fields, labels};
 
 use crate::answer::view::Include;
@@ -30,9 +31,7 @@ impl Selection {
                 let general =
                     field == "metadata.name" || (field == "metadata.namespace" && kind.namespaced);
                 if !general && !kind.rules.is_selectable(field) {
-                    return Err(Failure::bad_request(format!(
-                        "field label not supported: {field}"
-                    )));
+                    return Err(Failure::bad_request(kind.rules.not_selectable(field)));
                 }
             }
         }
@@ -67,5 +66,17 @@ pub(crate) fn include(query: &Query) -> Include {
         Some("Object") => Include::Object,
         Some("None") => Include::None,
         _ => Include::Metadata,
+    }
+}
+
+/// Refuses a word for that which means nothing.
+pub(crate) fn check_include(query: &Query) -> Result<(), Failure> {
+    match query.text("includeObject") {
+        None | Some("Object" | "None" | "Metadata") => Ok(()),
+        Some(other) => {
+            let words = "must be 'Metadata', 'Object', 'None', or empty";
+            let error = FieldError::invalid("includeObject", other, words);
+            Err(Failure::bad_request(format!("Unable to convert to Table as requested: {error}")))
+        }
     }
 }

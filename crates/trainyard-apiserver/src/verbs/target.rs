@@ -43,10 +43,16 @@ impl Target {
             name: path.name,
             subresource: path.subresource,
         };
-        if target.serves_subresource() { Ok(target) } else { Err(Failure::no_such_path()) }
+        // A defined kind answers for what it might have had.
+        if target.serves_subresource() || target.kind.defined {
+            Ok(target)
+        } else {
+            Err(Failure::no_such_path())
+        }
     }
 
-    fn serves_subresource(&self) -> bool {
+    /// Whether what stands behind the name is served.
+    pub(crate) fn serves_subresource(&self) -> bool {
         let Some(subresource) = self.subresource.as_deref() else { return true };
         let Some(version) = self.version() else { return false };
         match (subresource, self.kind.storage.as_str()) {
@@ -70,9 +76,11 @@ impl Target {
         About::new(&self.kind.group, &self.kind.plural, name)
     }
 
-    /// Of what a refusal of an invalid object speaks: the kind.
+    /// Of what a refusal of an invalid object speaks: the kind, in the group that stores it (an event
+    /// of either group is one of the core).
     pub(crate) fn about_kind(&self, name: &str) -> About {
-        About::new(&self.kind.group, &self.kind.kind, name)
+        let group = self.kind.storage_api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        About::new(group, &self.kind.kind, name)
     }
 
     /// `v1` or `kubeflow.org/v1`.

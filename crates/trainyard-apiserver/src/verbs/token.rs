@@ -9,6 +9,8 @@ use crate::answer::{self, Body};
 use crate::api::Api;
 use crate::clock;
 use crate::failure::Failure;
+use crate::names;
+use crate::openapi::types;
 use crate::request::body;
 use crate::tokens::Claim;
 
@@ -20,10 +22,14 @@ const LONGEST: i64 = 1 << 32;
 pub(super) fn create(api: &Api, ask: &Ask, bytes: &Bytes) -> Result<Response<Body>, Failure> {
     let name = ask.target.name.as_deref().unwrap_or_default();
     let mut request = body::json(bytes)?.value;
+    types::read_type("authentication.TokenRequest", &mut request).map_err(|why| {
+        let words = "TokenRequest in version \"v1\" cannot be handled as a TokenRequest";
+        Failure::bad_request(format!("{words}: {why}"))
+    })?;
     let account = read::find(api, ask, name)?;
     let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(USUAL);
     if !(SHORTEST..=LONGEST).contains(&seconds) {
-        return Err(out_of_bounds(name, seconds));
+        return Err(out_of_bounds(seconds));
     }
     let now = api.clock.now();
     let audiences = request["spec"]["audiences"]
@@ -33,6 +39,7 @@ pub(super) fn create(api: &Api, ask: &Ask, bytes: &Bytes) -> Result<Response<Bod
         .unwrap_or_else(|| vec![crate::tokens::ISSUER.to_owned()]);
     let bound = bound(api, ask, &request["spec"]["boundObjectRef"])?;
     let claim = Claim {
+        id: names::uid(),
         namespace: ask.target.namespace.clone(),
         account: name.to_owned(),
         account_uid: account.meta.uid.to_string(),
@@ -46,7 +53,8 @@ pub(super) fn create(api: &Api, ask: &Ask, bytes: &Bytes) -> Result<Response<Bod
     request["apiVersion"] = json!("authentication.k8s.io/v1");
     request["kind"] = json!("TokenRequest");
     request["metadata"] = json!({
-        "name": name, "namespace": ask.target.namespace, "creationTimestamp": api.clock.text(),
+        "name": name, "namespace": ask.target.namespace, "uid": claim.account_uid,
+        "creationTimestamp": api.clock.text(),
     });
     request["spec"]["audiences"] = json!(audiences);
     request["spec"]["expirationSeconds"] = json!(seconds);
@@ -54,14 +62,14 @@ pub(super) fn create(api: &Api, ask: &Ask, bytes: &Bytes) -> Result<Response<Bod
     Ok(answer::value(201, &request))
 }
 
-fn out_of_bounds(name: &str, seconds: i64) -> Failure {
+fn out_of_bounds(seconds: i64) -> Failure {
     let detail = if seconds < SHORTEST {
         "may not specify a duration less than 10 minutes"
     } else {
         "may not specify a duration larger than 2^32 seconds"
     };
     let error = trainyard_schema::FieldError::invalid("spec.expirationSeconds", seconds, detail);
-    let about = crate::failure::About::new("authentication.k8s.io", "TokenRequest", name);
+    let about = crate::failure::About::new("authentication.k8s.io", "TokenRequest", "");
     Failure::invalid(about, &[error])
 }
 
@@ -80,8 +88,10 @@ fn bound(
         "Secret" => "secrets",
         "Node" => "nodes",
         other => {
+            let version = reference["apiVersion"].as_str().unwrap_or_default();
+            let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
             return Err(Failure::bad_request(format!(
-                "cannot bind token for serviceaccount to object type {other}"
+                "cannot bind token to object of type {group}/{version}, Kind={other}"
             )));
         }
     };
@@ -92,7 +102,7 @@ fn bound(
     let said = reference["uid"].as_str().unwrap_or_default();
     if !said.is_empty() && said != &*found.meta.uid {
         return Err(Failure::conflict(
-            crate::failure::About::new("", storage, name),
+            crate::failure::About::new("", kind, name),
             &format!(
                 "the UID in the bound object reference ({said}) does not match the UID in record. The object might have been deleted and then recreated"
             ),

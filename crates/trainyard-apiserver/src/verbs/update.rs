@@ -41,7 +41,7 @@ pub(super) async fn replace(
     name: &str,
     body: &Bytes,
 ) -> Result<Response<Body>, Failure> {
-    let dry = ask.query.dry_run()?;
+    let dry = ask.dry_run()?;
     let mut incoming = write::incoming(ask, body)?;
     same_name(name, &incoming.object)?;
     create::place(ask, &mut incoming.object)?;
@@ -75,6 +75,7 @@ async fn replace_once(
             return Ok(write::answer(api, ask, 201, &stored, &warnings));
         }
     };
+    said_uid(ask, &incoming.object, &old)?;
     check_revision(ask, name, &incoming.object, &old)?;
     let (stored, warnings) = change(api, ask, &old, incoming, dry).await?;
     Ok(write::answer(api, ask, 200, &stored, &warnings))
@@ -84,7 +85,9 @@ async fn replace_once(
 pub(super) fn same_name(name: &str, object: &Value) -> Result<(), Failure> {
     let said = object["metadata"]["name"].as_str().unwrap_or_default();
     if said.is_empty() {
-        return Err(Failure::bad_request("name must be provided"));
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
     }
     if said != name {
         return Err(Failure::bad_request(format!(
@@ -100,16 +103,9 @@ fn check_revision(ask: &Ask, name: &str, object: &Value, old: &Object) -> Result
     if said.is_empty() {
         let storage = ask.target.kind.storage.as_str();
         if ask.target.kind.defined || CONDITIONAL.contains(&storage) {
-            let shown = Value::String("0x0".to_owned());
-            let mut error = FieldError::invalid(
-                "metadata.resourceVersion",
-                shown,
-                "must be specified for an update",
-            );
-            // Go prints this one value as a number in hexadecimal, without quotes.
-            error.value = None;
-            "0x0: must be specified for an update".clone_into(&mut error.detail);
-            return Err(Failure::invalid(ask.target.about_kind(name), &[error]));
+            let words = "must be specified for an update";
+            let error = FieldError::invalid("metadata.resourceVersion", 0, words);
+            return Err(Failure::invalid(ask.target.about(name), &[error]));
         }
         return Ok(());
     }
@@ -131,14 +127,10 @@ pub(super) async fn change(
         if ask.target.subresource.as_deref() == Some("status") { Part::Status } else { Part::Main };
     let write::Incoming { mut object, mut warnings } = incoming;
     let before = old.value();
-    said_uid(ask, &object, &before)?;
     keep_metadata(&mut object, &before);
     ask.target.kind.rules.prepare_update(&mut object, &before, part);
-    write::without_nulls(&ask.target.kind, &mut object);
+    let _alone = api.alone(&ask.target.kind, &object).await;
     ask.target.kind.rules.admit_update(&mut object, &before, part, api)?;
-    if before["metadata"]["deletionTimestamp"].is_string() {
-        no_new_finalizers(ask, &object, &before)?;
-    }
     definitions::before_update(api, ask, &mut object, &before);
     write::check_change(ask, &object, &before, part)?;
     warnings.extend(ask.target.kind.rules.warnings(&object));
@@ -149,75 +141,63 @@ pub(super) async fn change(
     if dry {
         return Ok((draft.at(old.revision).into(), warnings));
     }
-    let change = if is_finished(&object) { Change::Delete(draft) } else { Change::Put(draft) };
     let expect = Expect::Revision(old.revision);
-    let stored = write::commit(api, ask, &object, expect, change).await?;
+    if is_finished(&object) {
+        // What goes by this is shown as it would have been, at the revision it had.
+        let shown = draft.clone().at(old.revision).into();
+        write::commit(api, ask, &object, expect, Change::Delete(draft)).await?;
+        return Ok((shown, warnings));
+    }
+    let stored = write::commit(api, ask, &object, expect, Change::Put(draft)).await?;
     Ok((stored, warnings))
 }
 
 /// A write that names another identity is about an object that is gone.
-fn said_uid(ask: &Ask, object: &Value, before: &Value) -> Result<(), Failure> {
+fn said_uid(ask: &Ask, object: &Value, old: &Object) -> Result<(), Failure> {
     let said = object["metadata"]["uid"].as_str().unwrap_or_default();
-    let is = before["metadata"]["uid"].as_str().unwrap_or_default();
+    let is = &*old.meta.uid;
     if said.is_empty() || said == is {
         return Ok(());
     }
-    let name = before["metadata"]["name"].as_str().unwrap_or_default();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
     Err(Failure::conflict(
         ask.target.about(name),
         &format!("Precondition failed: UID in precondition: {said}, UID in object meta: {is}"),
     ))
 }
 
-/// What of an object's metadata no write changes.
-const KEPT: [&str; 6] = [
-    "uid",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "generation",
-    "namespace",
-];
-
 /// What only the server says.
 fn keep_metadata(object: &mut Value, before: &Value) {
     let Some(metadata) = object["metadata"].as_object_mut() else { return };
-    for key in KEPT {
-        match &before["metadata"][key] {
-            Value::Null => metadata.remove(key),
-            kept => metadata.insert(key.to_owned(), kept.clone()),
-        };
+    let before = &before["metadata"];
+    let mut keep = |key: &str| match &before[key] {
+        Value::Null => metadata.remove(key),
+        kept => metadata.insert(key.to_owned(), kept.clone()),
+    };
+    for key in ["creationTimestamp", "generation", "namespace"] {
+        keep(key);
+    }
+    // The rest may be repeated, and is refused when it is said otherwise.
+    if before["deletionTimestamp"].is_string() {
+        keep("deletionTimestamp");
+    }
+    for key in ["uid", "deletionGracePeriodSeconds"] {
+        if metadata.get(key).is_none_or(|said| said.is_null() || said == "") {
+            match &before[key] {
+                Value::Null => metadata.remove(key),
+                kept => metadata.insert(key.to_owned(), kept.clone()),
+            };
+        }
     }
     metadata.insert("resourceVersion".to_owned(), json!(""));
     // A name once generated keeps telling so.
-    if let (None, Some(prefix)) =
-        (metadata.get("generateName"), before["metadata"].get("generateName"))
-    {
+    if let (None, Some(prefix)) = (metadata.get("generateName"), before.get("generateName")) {
         metadata.insert("generateName".to_owned(), prefix.clone());
     }
 }
 
 fn texts(value: &Value) -> Vec<&str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
-}
-
-fn no_new_finalizers(ask: &Ask, object: &Value, before: &Value) -> Result<(), Failure> {
-    let had = texts(&before["metadata"]["finalizers"]);
-    let has = texts(&object["metadata"]["finalizers"]);
-    let new: Vec<_> = has.iter().filter(|finalizer| !had.contains(finalizer)).collect();
-    if new.is_empty() {
-        return Ok(());
-    }
-    let name = before["metadata"]["name"].as_str().unwrap_or_default();
-    let shown: Vec<_> = new.iter().map(|finalizer| format!("{finalizer:?}")).collect();
-    let error = FieldError::forbidden(
-        "metadata.finalizers",
-        format!(
-            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-            shown.join(", ")
-        ),
-    );
-    Err(Failure::invalid(ask.target.about_kind(name), &[error]))
 }
 
 /// Whether nothing holds an object any more that was to be deleted.

@@ -9,23 +9,25 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream;
 use http::{HeaderValue, Response, header};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 use trainyard_schema::FieldError;
 
 use super::Ask;
-use super::list::{not_in_the_future, parse_revision};
+use super::list::{malformed, not_in_the_future};
 use super::selection::Selection;
 use crate::answer::{Body, View};
 use crate::api::Api;
 use crate::failure::{About, Failure};
 use crate::kind::Kind;
-use crate::object::{Object, Stored};
+use crate::object::{Draft, Object, Stored};
 use crate::request::accept::Form;
 use crate::store::{self, Cursor, Event};
 
 /// How often a watcher that wants it learns how far the store is.
 const BOOKMARK: Duration = Duration::from_mins(1);
+/// The last bookmark comes so long before the end.
+const BEFORE_END: Duration = Duration::from_secs(2);
 /// How long a watch lasts when the client does not say.
 const LASTS: Duration = Duration::from_mins(45);
 /// As much goes into one piece at most.
@@ -47,6 +49,9 @@ pub(super) fn start(api: &Arc<Api>, ask: &Ask) -> Result<Response<Body>, Failure
         until: Instant::now() + lasts.min(Duration::from_hours(24)),
         cursor: None,
         columns_told: false,
+        initial: Vec::new().into_iter(),
+        end_of_initial: None,
+        events: Vec::new().into_iter(),
         pending: Vec::new(),
     };
     watcher.begin(&begin)?;
@@ -73,7 +78,10 @@ enum Begin {
 impl Begin {
     fn read(ask: &Ask) -> Result<Self, Failure> {
         let query = &ask.query;
-        let revision = query.text("resourceVersion").map(parse_revision).transpose()?;
+        let revision = query
+            .text("resourceVersion")
+            .map(|text| text.parse().map_err(|_| Failure::unreasoned(malformed(text).to_string())));
+        let revision = revision.transpose()?;
         let matching = query.text("resourceVersionMatch");
         let about = || About::new("meta.k8s.io", "ListOptions", "");
         let forbidden = |why: &str| {
@@ -87,9 +95,14 @@ impl Begin {
                 "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
             )),
             (Some(_), Some(other)) if other != "NotOlderThan" => {
-                let error =
-                    FieldError::not_supported("resourceVersionMatch", other, &["NotOlderThan"]);
-                Err(Failure::invalid(about(), &[error]))
+                let errors = [
+                    FieldError::forbidden(
+                        "resourceVersionMatch",
+                        "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                    ),
+                    FieldError::not_supported("resourceVersionMatch", other, &["NotOlderThan"]),
+                ];
+                Err(Failure::invalid(about(), &errors))
             }
             (Some(true), _) => {
                 Ok(Self::Everything { told: true, not_older: revision.unwrap_or(0) })
@@ -114,6 +127,13 @@ struct Watcher {
     /// `None` when the watch is to end after what is pending.
     cursor: Option<Cursor>,
     columns_told: bool,
+    /// What was there at the beginning and is still to be told; texts are only made of a piece of it,
+    /// so that a client that does not read keeps little alive.
+    initial: std::vec::IntoIter<Object>,
+    /// The revision of the bookmark behind it.
+    end_of_initial: Option<u64>,
+    /// Events still to be told.
+    events: std::vec::IntoIter<Arc<Event>>,
     pending: Vec<u8>,
 }
 
@@ -183,63 +203,77 @@ impl Watcher {
         };
         let listing = self.api.store.list(self.storage(), &all);
         let listing = listing.map_err(Failure::internal)?;
-        for object in &listing.items {
-            self.push(Change::Added.name(), object);
-        }
-        if told && self.bookmarks {
-            self.push_bookmark(listing.revision, true);
-        }
+        self.initial = listing.items.into_iter();
+        self.end_of_initial = Some(listing.revision).filter(|_| told && self.bookmarks);
         Ok(listing.revision)
     }
 
     /// The next piece of the answer; `None` at the end.
     async fn piece(&mut self) -> Option<Bytes> {
         loop {
+            while self.pending.len() < PIECE && self.push_next() {}
             if !self.pending.is_empty() {
                 return Some(std::mem::take(&mut self.pending).into());
             }
+            let (until, mark) = (self.until, self.next_bookmark());
             let cursor = self.cursor.as_mut()?;
-            let until = self.until;
-            let mark = Instant::now() + BOOKMARK;
             let next = tokio::time::timeout_at(until.min(mark), cursor.next()).await;
             match next {
-                Ok(Ok(events)) => self.push_events(&events),
+                Ok(Ok(events)) => self.events = events.into_iter(),
                 Ok(Err(compacted)) => {
                     let position = self.cursor.take().map_or(0, |cursor| cursor.position());
                     self.too_old(position, compacted.oldest);
                 }
                 Err(_) => {
-                    if let (true, Some(cursor)) = (self.bookmarks, &mut self.cursor) {
-                        let revision = cursor.quiet();
-                        self.push_bookmark(revision, false);
-                    }
                     if Instant::now() >= until {
                         self.cursor = None;
+                    } else if let (true, Some(cursor)) = (self.bookmarks, &mut self.cursor) {
+                        let revision = cursor.quiet();
+                        self.push_bookmark(revision, false);
                     }
                 }
             }
         }
     }
 
-    fn push_events(&mut self, events: &[Arc<Event>]) {
-        for event in events {
-            if !self.namespace.is_empty() && *event.namespace() != *self.namespace {
-                continue;
-            }
-            let wanted =
-                |object: &Object| self.selection.wants(event.namespace(), event.name(), object);
-            let before = event.previous.as_ref().is_some_and(wanted);
-            let now = !event.deleted && wanted(&event.object);
-            let Some(change) = Change::of(before, now) else { continue };
-            // An object that leaves the selection is shown as it was last seen inside it.
-            let shown = match (&event.previous, change) {
-                (Some(previous), Change::Deleted) if !event.deleted => {
-                    Arc::new(at_revision(&self.view.kind, previous, event.revision))
-                }
-                _ => event.object.clone(),
-            };
-            self.push(change.name(), &shown);
+    /// Every minute, and a last time shortly before the end.
+    fn next_bookmark(&self) -> Instant {
+        let now = Instant::now();
+        let last = self.until.checked_sub(BEFORE_END).filter(|last| *last > now);
+        last.map_or(now + BOOKMARK, |last| last.min(now + BOOKMARK))
+    }
+
+    /// Adds the next thing that is to be told; false when there is none.
+    fn push_next(&mut self) -> bool {
+        if let Some(object) = self.initial.next() {
+            self.push(Change::Added.name(), &object);
+        } else if let Some(revision) = self.end_of_initial.take() {
+            self.push_bookmark(revision, true);
+        } else if let Some(event) = self.events.next() {
+            self.push_event(&event);
+        } else {
+            return false;
         }
+        true
+    }
+
+    fn push_event(&mut self, event: &Event) {
+        if !self.namespace.is_empty() && *event.namespace() != *self.namespace {
+            return;
+        }
+        let wanted =
+            |object: &Object| self.selection.wants(event.namespace(), event.name(), object);
+        let before = event.previous.as_ref().is_some_and(wanted);
+        let now = !event.deleted && wanted(&event.object);
+        let Some(change) = Change::of(before, now) else { return };
+        // An object that leaves the selection is shown as it was last seen inside it.
+        let shown = match (&event.previous, change) {
+            (Some(previous), Change::Deleted) if !event.deleted => {
+                Arc::new(at_revision(&self.view.kind, previous, event.revision))
+            }
+            _ => event.object.clone(),
+        };
+        self.push(change.name(), &shown);
     }
 
     fn push(&mut self, change: &str, object: &Stored) {
@@ -269,17 +303,20 @@ impl Watcher {
 
     fn push_bookmark(&mut self, revision: u64, is_end_of_initial: bool) {
         let mut metadata = json!({"resourceVersion": revision.to_string()});
-        if !matches!(self.view.form, Form::Table { .. }) {
-            metadata["creationTimestamp"] = Value::Null;
-        }
         if is_end_of_initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let object = match self.view.form {
             Form::Table { .. } => {
-                let mut table = self.view.table_value(&[], &metadata, !self.columns_told);
+                // A row of an object that is nothing but this.
+                let empty = serde_json::Map::from_iter([("metadata".to_owned(), metadata)]);
+                let kind = &self.view.kind;
+                let draft =
+                    Draft::of(&kind.storage_api_version, &kind.kind, &empty, Box::default());
+                let metadata = json!({"resourceVersion": revision.to_string()});
+                let row = draft.at(revision);
+                let table = self.view.table_value(&[&row], &metadata, !self.columns_told);
                 self.columns_told = true;
-                table["metadata"] = metadata;
                 table
             }
             Form::Metadata => json!({
@@ -313,7 +350,7 @@ fn at_revision(kind: &Kind, stored: &Stored, revision: u64) -> Stored {
     let empty = serde_json::Map::new();
     let object = value.as_object().unwrap_or(&empty);
     let fields = stored.meta.fields.clone();
-    crate::object::Draft::of(&kind.storage_api_version, &kind.kind, object, fields).at(revision)
+    Draft::of(&kind.storage_api_version, &kind.kind, object, fields).at(revision)
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@
 
 use http::Response;
 use serde_json::{Value, json};
-use trainyard_schema::FieldError;
+use trainyard_schema::{FieldError, golang};
 
 use super::Ask;
 use crate::answer::{self, Body};
-use crate::api::{Api, DEFINITIONS};
-use crate::failure::Failure;
-use crate::kind::{Kind, Part, Version};
+use crate::api::Api;
+use crate::failure::{About, Failure};
+use crate::kind::Part;
 use crate::kinds::metadata;
 use crate::object::{Draft, Object};
 use crate::request::body;
@@ -40,7 +40,7 @@ impl Unknown {
                     other,
                     &["", "Ignore", "Strict", "Warn"],
                 );
-                let about = crate::failure::About::new("meta.k8s.io", "CreateOptions", "");
+                let about = crate::failure::About::new("meta.k8s.io", ask.options, "");
                 Err(Failure::invalid(about, &[error]))
             }
         }
@@ -57,8 +57,129 @@ pub(super) struct Incoming {
 /// Reads the object of a `POST` or `PUT`.
 pub(super) fn incoming(ask: &Ask, bytes: &[u8]) -> Result<Incoming, Failure> {
     check_media(&ask.content_type)?;
-    let read = body::json(bytes)?;
-    understand(ask, read.value, &read.duplicates)
+    let read = body::json(bytes).map_err(|failure| match golang::json_fault(bytes) {
+        Some(fault) => unrecognized(ask, &parse_error(&fault.to_string()), bytes),
+        None => failure,
+    })?;
+    if !read.value.is_object() {
+        let why =
+            format!("json: cannot unmarshal {} into Go value of type {HEAD}", word(&read.value));
+        return Err(unrecognized(ask, &parse_error(&why), bytes));
+    }
+    if ask.target.kind.defined && text(&read.value, "kind").is_empty() {
+        let shown = String::from_utf8_lossy(bytes);
+        return Err(unrecognized(ask, &format!("Object 'Kind' is missing in '{shown}'"), bytes));
+    }
+    let told = read.duplicates.iter().map(|path| Told::duplicate(path)).collect();
+    understand(ask, read.value, told).map_err(|error| error.of_object(ask))
+}
+
+/// The type into which the real server looks first.
+const HEAD: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+    Kind string \"json:\\\"kind,omitempty\\\"\" }";
+
+fn parse_error(why: &str) -> String {
+    format!("couldn't get version/kind; json parse error: {why}")
+}
+
+fn word(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn text<'a>(object: &'a Value, key: &str) -> &'a str {
+    object[key].as_str().unwrap_or_default()
+}
+
+/// A body that is no object of any kind.
+fn unrecognized(ask: &Ask, why: &str, bytes: &[u8]) -> Failure {
+    let kind = &ask.target.kind.kind;
+    Failure::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+        summary(bytes)
+    ))
+}
+
+/// The beginning of a body, as the real server shows it.
+fn summary(bytes: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let head = bytes.get(..SHOWN).unwrap_or(bytes);
+    let more = if bytes.len() > SHOWN { " ..." } else { "" };
+    match bytes.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(head)),
+        Some(_) => {
+            let hex = head.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+            format!("{hex}{more}")
+        }
+    }
+}
+
+/// That a kind is not known, in the real server's words.
+pub(super) fn unregistered(kind: &str, api_version: &str) -> String {
+    let (kind, version) = (golang::quote(kind), golang::quote(api_version));
+    format!(
+        "no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\""
+    )
+}
+
+/// Something about a field that a client may want to know.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Told {
+    path: String,
+    words: String,
+}
+
+impl Told {
+    /// It stands twice.
+    pub(super) fn duplicate(path: &str) -> Self {
+        let words = format!("duplicate field {}", golang::quote(path));
+        Self { path: path.to_owned(), words }
+    }
+
+    /// Nobody knows it.
+    fn unknown(path: &str) -> Self {
+        let words = format!("unknown field {}", golang::quote(path));
+        Self { path: path.to_owned(), words }
+    }
+
+    /// It stands in a patch and means nothing there.
+    pub(super) fn of_patch(words: String) -> Self {
+        Self { path: String::new(), words }
+    }
+}
+
+/// Why an object of a request is not understood.
+pub(super) enum Misread {
+    /// It is of another kind, or has fields of wrong types.
+    Unlike { kind: String, version: String, why: String },
+    /// Something else.
+    Refused(Failure),
+}
+
+impl From<Failure> for Misread {
+    fn from(failure: Failure) -> Self {
+        Self::Refused(failure)
+    }
+}
+
+impl Misread {
+    /// The refusal of an object that was sent whole.
+    pub(super) fn of_object(self, ask: &Ask) -> Failure {
+        match self {
+            Self::Unlike { kind, version, why } => Failure::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {}: {why}",
+                ask.target.kind.kind
+            )),
+            Self::Refused(failure) => failure,
+        }
+    }
 }
 
 /// `Content-Type` of objects.
@@ -77,127 +198,99 @@ pub(super) fn check_media(content_type: &str) -> Result<(), Failure> {
 pub(super) fn understand(
     ask: &Ask,
     mut object: Value,
-    duplicates: &[String],
-) -> Result<Incoming, Failure> {
+    mut told: Vec<Told>,
+) -> Result<Incoming, Misread> {
     let target = &ask.target;
     let kind = &target.kind;
     let version = target.version().ok_or_else(Failure::no_such_path)?;
     check_type(ask, &mut object)?;
     let mode = Unknown::read(ask)?;
-    let unknown =
-        version.schema.read(&mut object).map_err(|why| cannot_be_handled(kind, version, &why))?;
+    let unlike = |why: String| Misread::Unlike {
+        kind: kind.kind.clone(),
+        version: version.name.clone(),
+        why,
+    };
+    let unknown = version.schema.read(&mut object).map_err(unlike)?;
     let mut warnings = Vec::new();
     if mode != Unknown::Ignored {
-        let told = duplicates
-            .iter()
-            .map(|path| format!("duplicate field {path:?}"))
-            .chain(unknown.iter().map(|path| format!("unknown field {path:?}")));
-        warnings.extend(told);
+        // Of a field that nobody knows it does not matter how often it stands there.
+        told.retain(|told| !unknown.contains(&told.path));
+        told.extend(unknown.iter().map(|path| Told::unknown(path)));
+        told.sort();
+        warnings.extend(told.into_iter().map(|told| told.words));
     }
     if mode == Unknown::Refused && !warnings.is_empty() {
-        return Err(cannot_be_handled(
-            kind,
-            version,
-            &format!("strict decoding error: {}", warnings.join(", ")),
-        ));
+        return Err(unlike(format!("strict decoding error: {}", warnings.join(", "))));
     }
     let mut object = kind.rules.to_stored(object);
     object["apiVersion"] = json!(kind.storage_api_version);
     object["kind"] = json!(kind.kind);
     kind.rules.default(&mut object);
-    check_metadata_types(kind, version, &mut object)?;
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+        metadata.remove("selfLink");
+    }
     Ok(Incoming { object, warnings })
 }
 
-/// A member that is null is one that is not there: built-in kinds have no others. (The schema in a
-/// definition may say that null is a default.)
-pub(super) fn without_nulls(kind: &Kind, object: &mut Value) {
-    if !kind.defined && kind.storage != DEFINITIONS {
-        drop_nulls(object);
-    }
-}
-
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
-    }
-}
-
-fn cannot_be_handled(kind: &Kind, version: &Version, why: &str) -> Failure {
-    Failure::bad_request(format!(
-        "{} in version {:?} cannot be handled as a {}: {why}",
-        kind.kind, version.name, kind.kind
-    ))
-}
-
 /// An object says what it is, and it is what the path says.
-fn check_type(ask: &Ask, object: &mut Value) -> Result<(), Failure> {
+fn check_type(ask: &Ask, object: &mut Value) -> Result<(), Misread> {
     let target = &ask.target;
-    let Some(members) = object.as_object_mut() else {
-        return Err(Failure::bad_request(
-            "the body is not a JSON object: send one with apiVersion, kind and metadata",
-        ));
-    };
     let expected = target.api_version();
-    let text = |members: &serde_json::Map<String, Value>, key: &str| {
-        members.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
-    let (api_version, kind) = (text(members, "apiVersion"), text(members, "kind"));
-    // Built-in kinds are known by the path; a custom resource has to say what it is.
-    if target.kind.defined && kind.is_empty() {
-        let shown = Value::Object(members.clone()).to_string();
-        return Err(Failure::bad_request(format!("Object 'Kind' is missing in '{shown}'")));
+    let (api_version, kind) = (text(object, "apiVersion"), text(object, "kind"));
+    let said = if api_version.is_empty() { expected.as_str() } else { api_version };
+    let is_other_kind = !kind.is_empty() && kind != target.kind.kind;
+    if is_other_kind || said != expected {
+        let shown = if kind.is_empty() { target.kind.kind.as_str() } else { kind };
+        let name = text(&object["metadata"], "name");
+        return Err(other_kind(ask, said, shown, name));
     }
-    if !kind.is_empty() && kind != target.kind.kind {
-        let version = api_version.rsplit_once('/').map_or(&*api_version, |(_, version)| version);
-        let why = format!(
-            "{} in version {version:?} cannot be handled as a {}: no kind {kind:?} is registered for version {:?} in scheme",
-            kind, target.kind.kind, api_version
-        );
-        return Err(Failure::bad_request(why));
-    }
-    if !api_version.is_empty() && api_version != expected {
-        return Err(Failure::bad_request(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-        )));
-    }
+    let Some(members) = object.as_object_mut() else { return Ok(()) };
     members.insert("apiVersion".to_owned(), json!(expected));
     members.insert("kind".to_owned(), json!(target.kind.kind));
-    if !members.get("metadata").is_some_and(Value::is_object) {
-        match members.get("metadata") {
-            None | Some(Value::Null) => {
-                members.insert("metadata".to_owned(), json!({}));
-            }
-            Some(_) => {
-                return Err(Failure::bad_request("metadata is not an object"));
-            }
-        }
+    if members.get("metadata").is_none_or(Value::is_null) {
+        members.insert("metadata".to_owned(), json!({}));
     }
     Ok(())
 }
 
-/// Everything downstream relies on metadata being of the right types.
-fn check_metadata_types(kind: &Kind, version: &Version, object: &mut Value) -> Result<(), Failure> {
-    let Some(members) = object["metadata"].as_object_mut() else { return Ok(()) };
-    members.remove("managedFields");
-    members.remove("selfLink");
-    members.retain(|_, value| !value.is_null());
-    metadata::check_types(members).map_err(|why| cannot_be_handled(kind, version, &why))
+/// What is said of an object of another kind or version than the path's.
+fn other_kind(ask: &Ask, api_version: &str, kind: &str, name: &str) -> Misread {
+    let target = &ask.target;
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    let is_other_kind = kind != target.kind.kind;
+    if target.kind.defined && is_other_kind {
+        let words = format!("must be {}", target.kind.kind);
+        let error = FieldError::invalid("kind", kind, words);
+        let about = About::new(&target.kind.group, kind, name);
+        return Misread::Refused(Failure::invalid(about, &[error]));
+    }
+    let known = crate::kinds::is_known(group, version, kind);
+    if (known || target.kind.defined) && !is_other_kind {
+        let expected = target.api_version();
+        return Misread::Refused(Failure::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    let package = |group: &str| match group.split('.').next() {
+        None | Some("") => "core".to_owned(),
+        Some(first) => first.to_owned(),
+    };
+    let why = if known {
+        let (own, into) = (&target.kind.kind, package(&target.kind.group));
+        format!("converting ({version}.{kind}) to ({into}.{own}): unknown conversion")
+    } else {
+        unregistered(kind, api_version)
+    };
+    Misread::Unlike { kind: kind.to_owned(), version: version.to_owned(), why }
 }
 
 /// Checks a new object whole.
 pub(super) fn check_new(ask: &Ask, object: &Value) -> Result<(), Failure> {
     let kind = &ask.target.kind;
     let mut errors = metadata::validate_new(&object["metadata"], kind.namespaced, &*kind.rules);
-    errors.extend(kind.rules.validate_create(object));
-    if kind.defined {
-        errors.extend(by_schema(ask, object, None));
-    }
+    let more = || kind.rules.validate_create(object);
+    by_schema(ask, object, None, Part::Main, more, &mut errors);
     refuse(ask, object, &errors)
 }
 
@@ -205,22 +298,30 @@ pub(super) fn check_new(ask: &Ask, object: &Value) -> Result<(), Failure> {
 pub(super) fn check_change(ask: &Ask, new: &Value, old: &Value, part: Part) -> Result<(), Failure> {
     let kind = &ask.target.kind;
     let mut errors = metadata::validate_update(&new["metadata"], &old["metadata"]);
-    errors.extend(kind.rules.validate_update(new, old, part));
-    if kind.defined {
-        errors.extend(by_schema(ask, new, Some(old)));
-    }
+    let more = || kind.rules.validate_update(new, old, part);
+    by_schema(ask, new, Some(old), part, more, &mut errors);
     refuse(ask, new, &errors)
 }
 
-fn by_schema(ask: &Ask, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let Some(version) = ask.target.version() else { return Vec::new() };
+/// What the schema says, with what the kind itself says between values and lists; the rules come
+/// last, because they rely on the rest.
+fn by_schema(
+    ask: &Ask,
+    new: &Value,
+    old: Option<&Value>,
+    part: Part,
+    more: impl Fn() -> Vec<FieldError>,
+    errors: &mut Vec<FieldError>,
+) {
+    let Some(version) = ask.target.version() else { return };
     let schema = version.schema.get();
-    let mut errors = schema.validate(new, old);
-    // As on the real server: rules rely on the types being right.
-    if errors.is_empty() {
-        errors.extend(schema.rules(new, old));
-    }
-    errors
+    errors.extend(match (part, old) {
+        (Part::Status, Some(old)) => schema.validate_status(new, old),
+        _ => schema.validate_values(new, old),
+    });
+    errors.extend(more());
+    errors.extend(schema.validate_lists(new, old));
+    schema.conclude(new, old, errors);
 }
 
 fn refuse(ask: &Ask, object: &Value, errors: &[FieldError]) -> Result<(), Failure> {

@@ -17,18 +17,18 @@ mod prune;
 mod read;
 mod rules;
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use self::node::Named;
-pub use self::{node::Node, rules::RuleReport};
+use self::node::Node;
+pub use self::rules::RuleReport;
 use crate::FieldError;
 
 /// A schema, read once. Cloning shares it.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    root: Arc<Named>,
+    root: Arc<Node>,
     /// Whether it came by a definition of a custom resource.
     custom: bool,
     /// Whether it describes a whole object, whose type and metadata it need not name.
@@ -40,7 +40,7 @@ impl Schema {
     /// form; whether the schema is structural is for the check of the whole definition to say.
     pub fn parse(schema: &Value) -> Result<Self, Vec<FieldError>> {
         let node = read::custom(schema)?;
-        Ok(Self { root: Arc::new(Named::root(node)), custom: true, resource: true })
+        Ok(Self { root: Arc::new(node), custom: true, resource: true })
     }
 
     /// Reads the schema of a part of a custom resource.
@@ -48,31 +48,21 @@ impl Schema {
         Ok(Self { resource: false, ..Self::parse(schema)? })
     }
 
-    /// Reads one of the named schemas of an `OpenAPI` document (the members of `components.schemas`).
-    /// For several of one document use [`Definitions`], which shares what they have in common.
-    pub fn of_definitions(
-        definitions: &Map<String, Value>,
-        name: &str,
-    ) -> Result<Self, Vec<FieldError>> {
-        Definitions::default().schema(definitions, name)
-    }
-
     /// The schema that accepts and keeps everything.
     #[must_use]
     pub fn open() -> Self {
-        Self { root: Arc::new(Named::root(Node::open())), custom: true, resource: true }
+        Self { root: Arc::new(Node::open()), custom: true, resource: true }
     }
 
-    /// The type of the object itself, for strategic merges.
-    #[must_use]
-    pub fn shape(&self) -> &Node {
-        self.root.node()
+    /// What is said of the object itself.
+    fn node(&self) -> &Node {
+        &self.root
     }
 
     /// Removes the fields that the schema does not name, and tells which these were, as
     /// `spec.list[0].bar`, sorted.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
-        let mut unknown = prune::prune(self.shape(), object, self.resource);
+        let mut unknown = prune::prune(self.node(), object, self.resource);
         unknown.sort_unstable();
         unknown
     }
@@ -86,8 +76,8 @@ impl Schema {
     /// Fills in the schema's defaults; a null that may not be one counts as left out.
     pub fn default(&self, object: &mut Value) {
         if self.custom {
-            defaults::drop_nulls(self.shape(), object);
-            defaults::fill(self.shape(), object);
+            defaults::drop_nulls(self.node(), object);
+            defaults::fill(self.node(), object);
         }
     }
 
@@ -95,27 +85,30 @@ impl Schema {
     /// before and is unchanged is let pass.
     #[must_use]
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        if !self.custom {
-            return Vec::new();
-        }
-        let node = self.shape();
-        let mut errors: Vec<_> = check::check(node, "", object, old).into_errors().collect();
-        errors.extend(self.repeated(object, old));
+        let mut errors = self.validate_values(object, old);
+        errors.extend(self.validate_lists(object, old));
         errors
     }
 
-    /// As [`Self::validate`] for a write of `/status`: only that part is checked, and lists.
+    /// What [`Self::validate`] says of values, for those who check more between them and the lists.
+    #[must_use]
+    pub fn validate_values(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        if !self.custom {
+            return Vec::new();
+        }
+        check::check(self.node(), "", object, old).into_errors().collect()
+    }
+
+    /// As [`Self::validate_values`] for a write of `/status`: only that part is checked.
     #[must_use]
     pub fn validate_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
-        if let (Some(node), Some(status)) = (self.shape().property("status"), object.get("status"))
-            && self.custom
-        {
-            let found = check::check(node, "", status, old.get("status"));
-            errors.extend(found.into_errors().map(below_status));
+        match (self.node().property("status"), object.get("status")) {
+            (Some(node), Some(status)) if self.custom => {
+                let found = check::check(node, "", status, old.get("status"));
+                found.into_errors().map(below_status).collect()
+            }
+            _ => Vec::new(),
         }
-        errors.extend(self.repeated(object, Some(old)));
-        errors
     }
 
     /// The resources that stand inside an object (`x-kubernetes-embedded-resource`), with their
@@ -124,15 +117,19 @@ impl Schema {
     pub fn embedded<'a>(&self, object: &'a Value) -> Vec<(String, &'a Value)> {
         let mut found = Vec::new();
         if self.custom {
-            metadata::embedded(self.shape(), "", object, &mut found);
+            metadata::embedded(self.node(), "", object, &mut found);
         }
         found
     }
 
     /// What stands twice in a list; nothing if it was so before.
-    fn repeated(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let errors = lists::check(self.shape(), "", object);
-        let was = |old| !lists::check(self.shape(), "", old).is_empty();
+    #[must_use]
+    pub fn validate_lists(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        if !self.custom {
+            return Vec::new();
+        }
+        let errors = lists::check(self.node(), "", object);
+        let was = |old| !lists::check(self.node(), "", old).is_empty();
         if !errors.is_empty() && old.is_some_and(was) { Vec::new() } else { errors }
     }
 
@@ -161,13 +158,13 @@ impl Schema {
     }
 
     fn place(&self) -> rules::Place<'_> {
-        rules::Place { node: self.shape(), resource: self.resource }
+        rules::Place { node: self.node(), resource: self.resource }
     }
 
     /// Whether there is any rule.
     #[must_use]
     pub fn has_rules(&self) -> bool {
-        self.shape().has(node::Marks::GOVERNED)
+        self.node().has(node::Marks::GOVERNED)
     }
 
     /// Asks the rules after everything else has been checked and adds what they say. When an object
@@ -204,28 +201,6 @@ fn below_status(mut error: FieldError) -> FieldError {
     let dot = if error.path.is_empty() { "" } else { "." };
     error.path = format!("status{dot}{}", error.path);
     error
-}
-
-/// Named schemas of `OpenAPI` documents, each read once and shared by all that refer to it.
-///
-/// Types that refer to themselves are kept alive by themselves: make one of these per document and
-/// keep it.
-#[derive(Debug, Default)]
-pub struct Definitions {
-    named: HashMap<String, Arc<Named>>,
-}
-
-impl Definitions {
-    /// Reads one of the named schemas of a document and all that it refers to
-    /// (`#/components/schemas/NAME`).
-    pub fn schema(
-        &mut self,
-        document: &Map<String, Value>,
-        name: &str,
-    ) -> Result<Schema, Vec<FieldError>> {
-        let root = read::named(&mut self.named, document, name)?;
-        Ok(Schema { root, custom: false, resource: false })
-    }
 }
 
 #[cfg(test)]

@@ -3,12 +3,11 @@
 //! Owns the form in memory, which is small because a server holds thousands of them: what few nodes
 //! have is kept apart. Must not know how it is read or put to use.
 
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::{pattern::Pattern, rules::Rule};
-use crate::patch::Shape;
 
 /// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +63,6 @@ impl Marks {
     pub(super) const INT_OR_STRING: Self = Self(1 << 1);
     pub(super) const PRESERVES: Self = Self(1 << 2);
     pub(super) const EMBEDDED: Self = Self(1 << 3);
-    pub(super) const MERGED: Self = Self(1 << 4);
-    pub(super) const RETAINS_KEYS: Self = Self(1 << 5);
     pub(super) const UNIQUE: Self = Self(1 << 6);
     pub(super) const ABOVE_MINIMUM: Self = Self(1 << 7);
     pub(super) const BELOW_MAXIMUM: Self = Self(1 << 8);
@@ -105,21 +102,19 @@ pub(super) enum Additional {
     /// `true` or `false`.
     Allowed(bool),
     /// They are of this type.
-    Of(Link),
+    Of(Box<Node>),
 }
 
 /// A node, and all below it.
 #[derive(Debug, Default)]
-pub struct Node {
+pub(crate) struct Node {
     pub(super) kind: Option<Type>,
     pub(super) list_type: ListType,
     pub(super) marks: Marks,
     /// Sorted by name.
-    pub(super) properties: Box<[(Box<str>, Link)]>,
+    pub(super) properties: Box<[(Box<str>, Box<Self>)]>,
     pub(super) additional: Additional,
-    pub(super) items: Option<Link>,
-    /// Where it says something about a named type beside the type itself.
-    pub(super) base: Option<Link>,
+    pub(super) items: Option<Box<Self>>,
     pub(super) more: Option<Box<More>>,
 }
 
@@ -141,7 +136,6 @@ pub(super) struct More {
     pub(super) pattern: Option<Arc<Pattern>>,
     pub(super) required: Vec<Box<str>>,
     pub(super) list_keys: Vec<Box<str>>,
-    pub(super) merge_key: Option<Box<str>>,
     pub(super) all_of: Vec<Node>,
     pub(super) any_of: Vec<Node>,
     pub(super) one_of: Vec<Node>,
@@ -170,68 +164,9 @@ impl More {
             || self.pattern.is_some()
             || !self.required.is_empty()
             || !self.list_keys.is_empty()
-            || self.merge_key.is_some()
             || clauses.iter().any(|clauses| !clauses.is_empty())
             || self.not.is_some()
             || !self.rules.is_empty()
-    }
-}
-
-/// A node that has a name in its document, or the root of a schema.
-#[derive(Debug, Default)]
-pub(super) struct Named {
-    /// `io.k8s.api.core.v1.PodSpec`; empty for the root of a custom resource.
-    pub(super) name: Box<str>,
-    node: OnceLock<Node>,
-}
-
-/// What stands for a named node that was never read.
-static UNREAD: LazyLock<Node> = LazyLock::new(Node::open);
-
-impl Named {
-    /// The root of a custom resource.
-    pub(super) fn root(node: Node) -> Self {
-        Self { name: Box::default(), node: node.into() }
-    }
-
-    pub(super) fn unread(name: &str) -> Self {
-        Self { name: name.into(), node: OnceLock::new() }
-    }
-
-    pub(super) fn node(&self) -> &Node {
-        self.node.get().unwrap_or(&UNREAD)
-    }
-
-    pub(super) fn fill(&self, node: Node) {
-        // A second reading of the same name says the same.
-        let _ = self.node.set(node);
-    }
-}
-
-/// The way to a node.
-pub(super) enum Link {
-    Own(Box<Node>),
-    Named(Arc<Named>),
-}
-
-impl std::ops::Deref for Link {
-    type Target = Node;
-
-    fn deref(&self) -> &Node {
-        match self {
-            Self::Own(node) => node,
-            Self::Named(named) => named.node(),
-        }
-    }
-}
-
-impl std::fmt::Debug for Link {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Own(node) => node.fmt(f),
-            // It may lead back here.
-            Self::Named(_) => f.write_str("Named"),
-        }
     }
 }
 
@@ -247,28 +182,23 @@ impl Node {
 
     /// Whether fields that are not named are kept.
     pub(super) fn preserves(&self) -> bool {
-        self.has(Marks::PRESERVES) || self.base.as_ref().is_some_and(|base| base.preserves())
+        self.has(Marks::PRESERVES)
     }
 
     /// The node of a field that is named.
     pub(super) fn property(&self, name: &str) -> Option<&Self> {
-        match self.properties.binary_search_by(|(known, _)| (**known).cmp(name)) {
-            Ok(at) => self.properties.get(at).map(|(_, link)| &**link),
-            Err(_) => self.base.as_ref().and_then(|base| base.property(name)),
-        }
+        let found = self.properties.binary_search_by(|(known, _)| (**known).cmp(name));
+        self.properties.get(found.ok()?).map(|(_, node)| &**node)
     }
 
     /// What is said of fields that are not named.
     pub(super) fn additional(&self) -> &Additional {
-        match (&self.additional, &self.base) {
-            (Additional::Unsaid, Some(base)) => base.additional(),
-            (said, _) => said,
-        }
+        &self.additional
     }
 
     /// The node of elements.
     pub(super) fn items(&self) -> Option<&Self> {
-        self.items.as_deref().or_else(|| self.base.as_ref()?.items())
+        self.items.as_deref()
     }
 
     /// The node of a field, named or not.
@@ -286,27 +216,5 @@ impl Node {
     /// The default, if there is one that is not null.
     pub(super) fn default_value(&self) -> Option<&Value> {
         self.more()?.default.as_ref()
-    }
-}
-
-impl Shape for Node {
-    fn field(&self, name: &str) -> Option<&Self> {
-        self.child(name)
-    }
-
-    fn element(&self) -> Option<&Self> {
-        self.items()
-    }
-
-    fn is_merged(&self) -> bool {
-        self.has(Marks::MERGED)
-    }
-
-    fn retains_keys(&self) -> bool {
-        self.has(Marks::RETAINS_KEYS)
-    }
-
-    fn merge_key(&self) -> Option<&str> {
-        self.more()?.merge_key.as_deref()
     }
 }

@@ -1,18 +1,15 @@
 //! Reading schemas: from the `OpenAPI` form in JSON to nodes.
 //!
-//! Owns which keywords there are and what form their values have, for custom resources and for the
-//! named schemas of a document. Must not judge whether a schema is structural.
+//! Owns which keywords there are and what form their values have. Must not judge whether a schema is
+//! structural.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
 use super::{
     formats,
-    node::{Additional, Link, ListType, Marks, More, Named, Node, Type},
+    node::{Additional, ListType, Marks, More, Node, Type},
     pattern::Pattern,
     rules::Rule,
 };
@@ -21,9 +18,6 @@ use crate::FieldError;
 /// How deep schemas may be nested; deeper than the text of a request can be.
 const DEPTH_MAX: usize = 200;
 
-/// How references to named schemas begin.
-const REFERENCE: &str = "#/components/schemas/";
-
 /// Reads the schema of a custom resource.
 pub(super) fn custom(schema: &Value) -> Result<Node, Vec<FieldError>> {
     let mut reader = Reader::default();
@@ -31,58 +25,14 @@ pub(super) fn custom(schema: &Value) -> Result<Node, Vec<FieldError>> {
     if reader.errors.is_empty() { Ok(node) } else { Err(reader.errors) }
 }
 
-/// Reads a named schema and all it refers to, as far as they are not known already.
-pub(super) fn named(
-    known: &mut HashMap<String, Arc<Named>>,
-    document: &Map<String, Value>,
-    name: &str,
-) -> Result<Arc<Named>, Vec<FieldError>> {
-    let mut reader =
-        Reader { document: Some(Document { known, unread: VecDeque::new() }), ..Reader::default() };
-    let root = reader.reference(name);
-    while let Some(next) = reader.next_unread() {
-        match document.get(&*next.name) {
-            Some(schema) => {
-                name.clone_into(&mut reader.path);
-                let node = reader.node(schema, 0);
-                next.fill(node);
-            }
-            None => reader.errors.push(FieldError::not_found("$ref", &*next.name)),
-        }
-    }
-    if reader.errors.is_empty() { Ok(root) } else { Err(reader.errors) }
-}
-
-struct Document<'a> {
-    known: &'a mut HashMap<String, Arc<Named>>,
-    unread: VecDeque<Arc<Named>>,
-}
-
 #[derive(Default)]
-struct Reader<'a> {
-    document: Option<Document<'a>>,
+struct Reader {
     patterns: HashMap<String, Arc<Pattern>>,
     path: String,
     errors: Vec<FieldError>,
 }
 
-impl Reader<'_> {
-    fn next_unread(&mut self) -> Option<Arc<Named>> {
-        self.document.as_mut()?.unread.pop_front()
-    }
-
-    fn reference(&mut self, name: &str) -> Arc<Named> {
-        let fresh = || Arc::new(Named::unread(name));
-        let Some(document) = &mut self.document else { return fresh() };
-        let unread = &mut document.unread;
-        let named = document.known.entry(name.to_owned()).or_insert_with(|| {
-            let named = fresh();
-            unread.push_back(Arc::clone(&named));
-            named
-        });
-        Arc::clone(named)
-    }
-
+impl Reader {
     fn wrong(&mut self, keyword: &str, value: &Value, form: &str) {
         let dot = if self.path.is_empty() { "" } else { "." };
         let path = format!("{}{dot}{keyword}", self.path);
@@ -103,21 +53,6 @@ impl Reader<'_> {
         node
     }
 
-    fn link(&mut self, step: &str, schema: &Value, depth: usize) -> Link {
-        match self.named_only(schema) {
-            Some(named) => Link::Named(named),
-            None => Link::Own(Box::new(self.below(step, schema, depth))),
-        }
-    }
-
-    /// The named schema that this one is, when it says nothing beside that matters here.
-    fn named_only(&mut self, schema: &Value) -> Option<Arc<Named>> {
-        self.document.as_ref()?;
-        let plain = schema.get("x-kubernetes-patch-strategy").is_none();
-        let name = reference_of(schema).filter(|_| plain)?;
-        Some(self.reference(name))
-    }
-
     fn node(&mut self, schema: &Value, depth: usize) -> Node {
         let Some(keywords) = schema.as_object() else {
             self.wrong("", schema, "an object");
@@ -131,22 +66,10 @@ impl Reader<'_> {
             return Node::open();
         }
         let mut node = Node::default();
-        if self.document.is_some()
-            && let Some(name) = reference_of(schema)
-        {
-            node.base = Some(Link::Named(self.reference(name)));
-        }
         self.structure(&mut node, keywords, depth);
         self.marks(&mut node, keywords);
         let more = self.more(&node, keywords, depth);
         node.more = more.is_said().then(|| Box::new(more));
-        if self.document.is_some() {
-            let silent = node.properties.is_empty()
-                && matches!(node.additional, Additional::Unsaid)
-                && node.items.is_none()
-                && node.base.is_none();
-            node.marks.set(Marks::PRESERVES, silent);
-        }
         summarise(&mut node);
         node
     }
@@ -159,7 +82,7 @@ impl Reader<'_> {
                         .iter()
                         .map(|(name, schema)| {
                             let step = format!("properties[{name}]");
-                            (name.as_str().into(), self.link(&step, schema, depth))
+                            (name.as_str().into(), Box::new(self.below(&step, schema, depth)))
                         })
                         .collect();
                     links.sort_unstable_by(|(one, _), (other, _): &(Box<str>, _)| one.cmp(other));
@@ -173,12 +96,15 @@ impl Reader<'_> {
             None | Some(Value::Null) => {}
             Some(Value::Bool(allowed)) => node.additional = Additional::Allowed(*allowed),
             Some(schema) => {
-                node.additional = Additional::Of(self.link("additionalProperties", schema, depth));
+                node.additional =
+                    Additional::Of(Box::new(self.below("additionalProperties", schema, depth)));
             }
         }
         match keywords.get("items") {
             None | Some(Value::Null) => {}
-            Some(schema @ Value::Object(_)) => node.items = Some(self.link("items", schema, depth)),
+            Some(schema @ Value::Object(_)) => {
+                node.items = Some(Box::new(self.below("items", schema, depth)));
+            }
             Some(other) => self.wrong("items", other, "a schema object and not an array"),
         }
     }
@@ -207,11 +133,6 @@ impl Reader<'_> {
                 Some(other) => self.wrong(keyword, other, "true or false"),
             }
         }
-        let strategy = self.text(keywords, "x-kubernetes-patch-strategy").unwrap_or_default();
-        for word in strategy.split(',') {
-            node.marks.set(Marks::MERGED, word == "merge");
-            node.marks.set(Marks::RETAINS_KEYS, word == "retainKeys");
-        }
         node.list_type = match self.text(keywords, "x-kubernetes-list-type").as_deref() {
             Some("map") => ListType::Map,
             Some("set") => ListType::Set,
@@ -223,17 +144,12 @@ impl Reader<'_> {
 
     fn more(&mut self, node: &Node, keywords: &Map<String, Value>, depth: usize) -> More {
         let mut more = More {
-            merge_key: self.text(keywords, "x-kubernetes-patch-merge-key").map(Into::into),
             list_keys: self.texts(keywords, "x-kubernetes-list-map-keys"),
             ..More::default()
         };
         let format = self.text(keywords, "format").unwrap_or_default();
         if formats::is_supported(node, &format) {
             more.format = format.into();
-        }
-        if self.document.is_some() {
-            // What built-in kinds may hold is checked by code.
-            return more;
         }
         more.default = keywords.get("default").filter(|value| !value.is_null()).cloned();
         more.required = self.texts(keywords, "required");
@@ -348,31 +264,17 @@ impl Reader<'_> {
     }
 }
 
-/// The name of the schema that this one refers to, directly or as the only part of `allOf`.
-fn reference_of(schema: &Value) -> Option<&str> {
-    let direct = schema.get("$ref");
-    let only = || match schema.get("allOf")?.as_array()?.as_slice() {
-        [one] => one.get("$ref"),
-        _ => None,
-    };
-    direct.or_else(only)?.as_str()?.strip_prefix(REFERENCE)
-}
-
 /// Notes at a node what is to be found below it, so that walks can stay away.
 fn summarise(node: &mut Node) {
-    let own = |link: &Link| match link {
-        Link::Own(node) => node.marks,
-        Link::Named(_) => Marks::default(),
-    };
     let mut below = Marks::default();
-    for (_, link) in &node.properties {
-        below.add(own(link));
+    for (_, property) in &node.properties {
+        below.add(property.marks);
     }
-    if let Additional::Of(link) = &node.additional {
-        below.add(own(link));
+    if let Additional::Of(other) = &node.additional {
+        below.add(other.marks);
     }
-    if let Some(link) = &node.items {
-        below.add(own(link));
+    if let Some(element) = &node.items {
+        below.add(element.marks);
     }
     let (ruled, defaulted) =
         node.more().map_or((false, false), |more| (!more.rules.is_empty(), more.default.is_some()));

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::Schema;
-use crate::patch::Shape;
 
 fn schema(spec: &Value) -> Schema {
     Schema::parse(&json!({"type": "object", "properties": {"spec": spec}})).unwrap()
@@ -230,35 +229,6 @@ fn no_rule_breaks_the_program() {
         let _ = schema.rule_reports();
         let _ = told(&schema, &json!({}), None);
     }
-}
-
-#[test]
-fn named_types_may_refer_to_themselves() {
-    let document = json!({
-        "a.v1.Tree": {"type": "object", "properties": {
-            "name": {"type": "string"},
-            "left": {"$ref": "#/components/schemas/a.v1.Tree"},
-            "leaves": {"type": "array", "items": {"allOf": [{"$ref": "#/components/schemas/a.v1.Leaf"}], "default": {}},
-                       "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name"},
-            "strategy": {"allOf": [{"$ref": "#/components/schemas/a.v1.Leaf"}], "x-kubernetes-patch-strategy": "retainKeys"},
-            "any": {"type": "object"},
-        }},
-        "a.v1.Leaf": {"type": "object", "properties": {"name": {"type": "string"}}},
-    });
-    let document = document.as_object().unwrap();
-    let mut definitions = super::Definitions::default();
-    let schema = definitions.schema(document, "a.v1.Tree").unwrap();
-    let object = json!({
-        "name": "x", "left": {"left": {"leaf": 1}}, "leaves": [{"name": "a", "x": 1}],
-        "strategy": {"y": 1}, "any": {"thing": 1},
-    });
-    assert_eq!(schema.unknown_fields(&object), ["leaves[0].x", "left.left.leaf", "strategy.y"]);
-    let shape = schema.shape();
-    let leaves = shape.field("left").unwrap().field("leaves").unwrap();
-    assert!(leaves.is_merged() && leaves.merge_key() == Some("name"));
-    assert!(leaves.element().unwrap().field("name").is_some());
-    assert!(shape.field("strategy").unwrap().retains_keys());
-    assert!(definitions.schema(document, "a.v1.Absent").is_err());
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub(super) fn check(spec: &Value, old: Option<&Value>) -> Vec<FieldError> {
             errors.extend(of_version(version, before, part, &below(&path, part)));
         }
     }
-    errors.extend(together(versions, &is_shared));
+    errors.extend(together(&spec["versions"], &is_shared));
     for field in ["plural", "singular", "kind", "listKind"] {
         if text(&spec["names"][field]).is_empty() {
             errors.push(FieldError::required(format!("spec.names.{field}"), ""));
@@ -100,11 +100,15 @@ fn one_of(path: &str, value: &Value, words: &[&str]) -> Option<FieldError> {
 }
 
 /// What only all versions together can have wrong.
-fn together(versions: &[Value], is_shared: &dyn Fn(&str) -> bool) -> Vec<FieldError> {
+fn together(written: &Value, is_shared: &dyn Fn(&str) -> bool) -> Vec<FieldError> {
+    let versions = list(written);
     let mut errors = Vec::new();
     let names: Vec<&str> = versions.iter().map(|version| text(&version["name"])).collect();
     let mut refuse = |words: &str| {
-        let shown = go_text::versions(versions, is_shared);
+        let shown = match written {
+            Value::Null => "null".to_owned(),
+            _ => go_text::versions(versions, is_shared),
+        };
         errors.push(go_text::refused("spec.versions".to_owned(), &shown, words));
     };
     let repeated =

@@ -81,10 +81,25 @@ fn scheduled(status: &mut Value, now: &str) {
     let condition = json!({
         "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
     });
+    tell(status, condition);
+}
+
+/// Says that a pod goes because it was evicted. `now` is the time in the form of the API.
+pub(crate) fn disrupted(pod: &mut Value, now: &str) {
+    let condition = json!({
+        "type": "DisruptionTarget", "status": "True", "lastProbeTime": null,
+        "lastTransitionTime": now, "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    });
+    tell(&mut pod["status"], condition);
+}
+
+/// Puts a condition in the place of the one of its type.
+fn tell(status: &mut Value, condition: Value) {
     let Some(members) = status.as_object_mut() else { return };
     let conditions = members.entry("conditions").or_insert_with(|| json!([]));
     let Some(conditions) = conditions.as_array_mut() else { return };
-    match conditions.iter_mut().find(|one| one["type"] == "PodScheduled") {
+    match conditions.iter_mut().find(|one| one["type"] == condition["type"]) {
         Some(known) if known["status"] == "True" => {
             let since = known["lastTransitionTime"].clone();
             *known = condition;

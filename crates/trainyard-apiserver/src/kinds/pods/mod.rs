@@ -17,7 +17,7 @@ mod volumes;
 use serde_json::{Value, json};
 use trainyard_schema::FieldError;
 
-pub(crate) use bind::bind;
+pub(crate) use bind::{bind, disrupted};
 pub(crate) use defaults::{pod_spec as default_spec, round_up};
 
 use super::{
@@ -114,6 +114,10 @@ impl Rules for Pods {
         warnings(object)
     }
 
+    fn not_selectable(&self, field: &str) -> String {
+        format!("field label not supported: {field}")
+    }
+
     fn is_selectable(&self, field: &str) -> bool {
         SELECTABLE.contains(&field)
     }
@@ -143,7 +147,7 @@ impl Rules for Pods {
             seconds if seconds < 0 => 1,
             seconds => seconds,
         };
-        if seconds == 0 { Grace::None } else { Grace::Seconds(seconds) }
+        Grace::Seconds(seconds)
     }
 }
 

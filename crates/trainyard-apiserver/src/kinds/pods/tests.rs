@@ -148,11 +148,11 @@ fn what_ended_for_good_does_not_run_again() {
 #[test]
 fn pods_without_a_node_go_at_once() {
     let mut made = pod(&json!({"containers": []}));
-    assert_eq!(Pods.grace(&made, None), Grace::None);
+    assert_eq!(Pods.grace(&made, None), Grace::Seconds(0));
     made["spec"]["nodeName"] = json!("n");
     assert_eq!(Pods.grace(&made, None), Grace::Seconds(30));
     assert_eq!(Pods.grace(&made, Some(-5)), Grace::Seconds(1));
-    assert_eq!(Pods.grace(&made, Some(0)), Grace::None);
+    assert_eq!(Pods.grace(&made, Some(0)), Grace::Seconds(0));
     made["status"]["phase"] = json!("Failed");
-    assert_eq!(Pods.grace(&made, None), Grace::None);
+    assert_eq!(Pods.grace(&made, None), Grace::Seconds(0));
 }

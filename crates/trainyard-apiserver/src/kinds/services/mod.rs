@@ -37,6 +37,11 @@ impl Rules for Services {
         Ok(())
     }
 
+    /// Addresses and ports are each given once.
+    fn is_exclusive(&self, object: &Value) -> bool {
+        text(&object["spec"], "clusterIP") != "None" && !is_headless(&object["spec"])
+    }
+
     fn prepare_create(&self, object: &mut Value) {
         object["status"] = json!({"loadBalancer": {}});
     }
@@ -79,7 +84,12 @@ impl Rules for Services {
 
     fn validate_update(&self, new: &Value, old: &Value, part: Part) -> Vec<FieldError> {
         if part == Part::Status {
-            return Vec::new();
+            let entries = items(&new["status"]["loadBalancer"], "ingress");
+            if text(&new["spec"], "type") == "LoadBalancer" || entries.is_empty() {
+                return Vec::new();
+            }
+            let words = "may only be used when `spec.type` is 'LoadBalancer'";
+            return vec![FieldError::forbidden("status.loadBalancer.ingress", words)];
         }
         let mut errors = validate::addresses_stay(&new["spec"], &old["spec"]);
         errors.extend(validate::validate(new));
@@ -88,6 +98,10 @@ impl Rules for Services {
 
     fn warnings(&self, object: &Value) -> Vec<String> {
         warnings(&object["spec"])
+    }
+
+    fn not_selectable(&self, field: &str) -> String {
+        format!("field label not supported: {field}")
     }
 
     fn is_selectable(&self, field: &str) -> bool {

@@ -10,11 +10,8 @@ mod table;
 use serde_json::Value;
 use trainyard_schema::patch::Shape;
 
-use self::{
-    read::Reader,
-    table::{Form, Strategy, TABLE},
-};
-pub(crate) use table::Node;
+use self::{read::Reader, table::Strategy};
+pub(crate) use table::{Field, Form, Node, TABLE};
 
 /// Brings an object of a built-in kind into its canonical form: unknown fields go (and are told),
 /// empty ones too, those that are always written come. Fails in the words of the real decoder.

@@ -1,7 +1,8 @@
 //! The table of types, read from the embedded text when it is first asked for.
 //!
 //! Owns the text's grammar: a line with the name of a type, then one line per field, indented: name
-//! (with `@Embedded` when it comes from an embedded type), options, type, merge strategy, merge key.
+//! (with `@Embedded` when it comes from an embedded type), options and numbers, type, merge strategy,
+//! merge key.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -11,7 +12,7 @@ static PACKED: &[u8] = include_bytes!("../../../data/types.z");
 /// No table is larger; a broken one is empty.
 const LARGEST: usize = 1 << 20;
 
-pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
+pub(crate) static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let text = miniz_oxide::inflate::decompress_to_vec_with_limit(PACKED, LARGEST)
         .ok()
         .and_then(|bytes| String::from_utf8(bytes).ok())
@@ -20,9 +21,9 @@ pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
 });
 
 /// Where a type stands in the table.
-pub(super) type At = u16;
+pub(crate) type At = u16;
 
-pub(super) struct Table {
+pub(crate) struct Table {
     nodes: Vec<Node>,
     named: HashMap<&'static str, At>,
     /// What stands for a type that is not there.
@@ -32,15 +33,15 @@ pub(super) struct Table {
 /// A type, together with how a field of it is merged.
 #[derive(Debug)]
 pub(crate) struct Node {
-    pub(super) form: Form,
+    pub(crate) form: Form,
     /// Its name in messages, as `v1.PodSpec`.
-    pub(super) told: Box<str>,
-    pub(super) strategy: Strategy,
-    pub(super) merge_key: &'static str,
+    pub(crate) told: Box<str>,
+    pub(crate) strategy: Strategy,
+    pub(crate) merge_key: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Strategy {
+pub(crate) enum Strategy {
     #[default]
     Replace,
     Merge,
@@ -49,7 +50,7 @@ pub(super) enum Strategy {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     Text,
     Boolean,
     Int32,
@@ -74,25 +75,28 @@ pub(super) enum Form {
 
 /// A field of a type.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Field {
-    pub(super) name: &'static str,
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
     /// The embedded type it comes from, if so.
-    pub(super) within: &'static str,
-    pub(super) node: At,
+    pub(crate) within: &'static str,
+    pub(crate) node: At,
     /// Left out when empty.
-    pub(super) omit_empty: bool,
+    pub(crate) omit_empty: bool,
     /// Left out when zero, structs too.
-    pub(super) omit_zero: bool,
+    pub(crate) omit_zero: bool,
     /// Empty is not absent.
-    pub(super) pointer: bool,
+    pub(crate) pointer: bool,
+    /// Its number in the binary form, after those of the embedded types it is in. Empty when it has
+    /// none there.
+    pub(crate) numbers: Box<[u8]>,
 }
 
 impl Table {
-    pub(super) fn named(&self, name: &str) -> Option<&Node> {
+    pub(crate) fn named(&self, name: &str) -> Option<&Node> {
         self.named.get(name).map(|at| self.node(*at))
     }
 
-    pub(super) fn node(&self, at: At) -> &Node {
+    pub(crate) fn node(&self, at: At) -> &Node {
         self.nodes.get(usize::from(at)).unwrap_or(&self.unknown)
     }
 
@@ -225,6 +229,7 @@ impl Builder {
         let strategy = words.next().unwrap_or_default();
         let merge_key = words.next().unwrap_or_default();
         let (name, within) = name.split_once('@').unwrap_or((name, ""));
+        let (options, numbers) = options.split_once(':').unwrap_or((options, ""));
         let pointed = expression.strip_prefix('*');
         Field {
             name,
@@ -233,6 +238,7 @@ impl Builder {
             omit_empty: options.contains('o'),
             omit_zero: options.contains('z'),
             pointer: pointed.is_some(),
+            numbers: numbers.split('.').filter_map(|number| number.parse().ok()).collect(),
         }
     }
 }

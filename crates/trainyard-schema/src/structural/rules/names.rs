@@ -190,7 +190,7 @@ mod tests {
             "a.b": {"type": "object", "additionalProperties": {"type": "object", "properties": {"c": {}}}},
         }}))
         .unwrap();
-        let place = Place { node: schema.shape(), resource: true };
+        let place = Place { node: schema.node(), resource: true };
         assert_eq!(field_path("['a.b']['k'].c", place).as_deref(), Ok("a.b[k].c"));
         assert_eq!(field_path(".metadata.name", place).as_deref(), Ok("metadata.name"));
         for (path, wrong) in [
