@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
+use trainyard_e2e::bench::apiserver::ApiServerBench;
 use trainyard_e2e::bench::node::NodeBench;
 use trainyard_e2e::bench::{self, BenchOptions};
 use trainyard_e2e::node::Who;
@@ -46,13 +47,34 @@ enum What {
         #[arg(long, hide = true)]
         debug_binary: bool,
     },
+    /// The embedded API server against kube-apiserver with etcd: start, memory, creations, lists, watches.
+    Apiserver {
+        /// How long each rate of creations is measured.
+        #[arg(long, default_value_t = 10)]
+        seconds: u64,
+        /// How many pods are listed.
+        #[arg(long, default_value_t = 10_000)]
+        pods: usize,
+        /// How many clients watch.
+        #[arg(long, default_value_t = 100)]
+        watchers: usize,
+        /// How many events each of them gets.
+        #[arg(long, default_value_t = 1_000)]
+        events: usize,
+        /// Nothing optimised: to try the benchmark itself, never for its numbers.
+        #[arg(long, hide = true)]
+        debug_binary: bool,
+    },
 }
 
 /// The agent tells what it took to start a pod's program.
 const TOLD: &str = "info,trainyard_node::pod=debug";
 
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
-    let tried = matches!(arguments.what, What::Node { debug_binary: true, .. });
+    let tried = matches!(
+        arguments.what,
+        What::Node { debug_binary: true, .. } | What::Apiserver { debug_binary: true, .. }
+    );
     if cfg!(debug_assertions) && !tried {
         let told = matches!(arguments.what, What::Node { .. });
         return again_optimised(told).await;
@@ -69,6 +91,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
             let binary = cargo::built_binary(!debug_binary).await?;
             let who = if user { Who::User } else { Who::Me };
             bench::node::node(NodeBench { binary, pods, rounds, who }).await?
+        }
+        What::Apiserver { seconds, pods, watchers, events, .. } => {
+            bench::apiserver::apiserver(ApiServerBench { seconds, pods, watchers, events }).await?
         }
     };
     println!("{result}");

@@ -7,6 +7,7 @@
     reason = "a developer's tool speaks through its terminal"
 )]
 
+mod api_server;
 mod bench;
 mod cargo;
 mod control_plane;
@@ -40,6 +41,9 @@ enum Command {
     Demo,
     /// Measure on a real control plane; prints one JSON line.
     Bench(bench::Arguments),
+    /// Serve the embedded API alone, for tests and measurements.
+    #[command(hide = true)]
+    ApiServer(api_server::Arguments),
     /// Check file lengths, headers, dependency arrows and left-overs.
     Tidy,
 }
@@ -72,6 +76,7 @@ async fn dispatch(command: Command) -> Result<ExitCode> {
         Command::ControlPlane(arguments) => control_plane::run(arguments).await,
         Command::Demo => demo::run().await,
         Command::Bench(arguments) => bench::run(arguments).await,
+        Command::ApiServer(arguments) => api_server::run(arguments).await,
         Command::Tidy => {
             let counts = tidy::run().await?;
             Ok(if counts.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

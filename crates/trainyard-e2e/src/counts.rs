@@ -7,13 +7,15 @@ pub struct Counts {
     pub passed: usize,
     /// How many failed.
     pub failed: usize,
+    /// How many of those that passed did so only when they were tried again.
+    pub unsteady: usize,
 }
 
 impl Counts {
     /// One check.
     #[must_use]
     pub fn one(passed: bool) -> Self {
-        Self { passed: usize::from(passed), failed: usize::from(!passed) }
+        Self { passed: usize::from(passed), failed: usize::from(!passed), unsteady: 0 }
     }
 }
 
@@ -21,5 +23,6 @@ impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.unsteady += other.unsteady;
     }
 }

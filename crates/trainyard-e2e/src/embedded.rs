@@ -18,6 +18,7 @@ use crate::crash;
 use crate::kubelet::presence;
 use crate::rest::Rest;
 use crate::scenarios::{self, malformed};
+use crate::suite::report::Report;
 use crate::suite::{Stage, install};
 use crate::world::{Clients, RunningOperator, quick_options};
 
@@ -104,7 +105,7 @@ async fn play(filter: Option<&str>) -> Result<Counts> {
 }
 
 async fn play_all(embedded: &Embedded, filter: Option<&str>) -> Result<Counts> {
-    let stage = Stage::new(embedded.clients(), filter);
+    let stage = Stage::new(embedded.clients(), filter, Report::default());
     let operator = RunningOperator::start(embedded.clients().operator, quick_options()).await?;
     stage.play_all(&scenarios::shared()).await;
     operator.stop().await.context("stopping the shared operator")?;

@@ -1,6 +1,7 @@
 //! Development only: a real control plane and everything that is played against it.
 //! Never part of what is shipped; no shipped crate may depend on it.
 
+pub mod attack;
 pub mod bench;
 pub mod check;
 pub mod control_plane;
@@ -8,14 +9,18 @@ pub mod controllers;
 pub mod counts;
 mod crash;
 pub mod demo;
+pub mod differential;
 pub mod embedded;
 pub mod kubectl;
 pub mod kubelet;
+pub mod lone;
 pub mod manifest;
 pub mod node;
+pub mod raw;
 pub mod rest;
 pub mod scenarios;
 pub mod seen;
 pub mod suite;
 pub mod view;
 pub mod world;
+pub mod yard;

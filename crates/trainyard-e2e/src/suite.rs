@@ -10,7 +10,7 @@ pub(crate) mod rights;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use futures::StreamExt as _;
 use tokio::time::Instant;
 
@@ -32,17 +32,19 @@ pub(crate) struct Stage {
     report: Report,
     filter: Option<String>,
     opened: AtomicUsize,
+    accounts: bool,
 }
 
 impl Stage {
     /// A stage for the scenarios whose names contain `filter`.
-    pub(crate) fn new(clients: Clients, filter: Option<&str>) -> Self {
-        Self {
-            clients,
-            report: Report::default(),
-            filter: filter.map(str::to_owned),
-            opened: AtomicUsize::new(0),
-        }
+    pub(crate) fn new(clients: Clients, filter: Option<&str>, report: Report) -> Self {
+        let filter = filter.map(str::to_owned);
+        Self { clients, report, filter, opened: AtomicUsize::new(0), accounts: false }
+    }
+
+    /// The same on a server that takes pods only where the namespace has its account.
+    pub(crate) fn with_accounts(self) -> Self {
+        Self { accounts: true, ..self }
     }
 
     /// What came of all.
@@ -69,19 +71,18 @@ impl Stage {
             .take(48)
             .collect();
         namespace.make_ascii_lowercase();
-        World::open(&self.clients, &format!("t-{namespace}-{number}")).await
+        let world = World::open(&self.clients, &format!("t-{namespace}-{number}")).await?;
+        if self.accounts {
+            world.has_its_account().await?;
+        }
+        Ok(world)
     }
 
     /// Runs one scenario, bounded, and reports it.
     pub(crate) async fn play(&self, scenario: &Scenario) {
-        let started = Instant::now();
         let name = &scenario.name;
-        let played = async { scenario.run(self.open(name).await?).await };
-        let result = match tokio::time::timeout(LONGEST, played).await {
-            Ok(result) => result,
-            Err(_) => Err(anyhow!("took longer than {LONGEST:?}")),
-        };
-        self.report.tell(name, &result, started.elapsed());
+        let play = async |_| scenario.run(self.open(name).await?).await;
+        self.report.play(name, LONGEST, play).await;
     }
 
     /// Runs all that are wanted, several at a time.
@@ -101,7 +102,7 @@ pub async fn run(filter: Option<&str>) -> Result<Counts> {
         kubelet: plane.client(Identity::Kubelet)?,
         operator: plane.client(Identity::Operator)?,
     };
-    let stage = Stage::new(clients, filter);
+    let stage = Stage::new(clients, filter, Report::in_real_time());
     let shared = [scenarios::shared(), scenarios::with_kubectl(&plane.kubectl())].concat();
     if shared.iter().any(|scenario| stage.wants(&scenario.name)) {
         let client = stage.clients.operator.clone();

@@ -60,6 +60,19 @@ impl World {
         Self::enter(clients, namespace).await
     }
 
+    /// Waits until a controller has made the account that pods have.
+    pub(crate) async fn has_its_account(&self) -> Result<()> {
+        let path = format!("/api/v1/namespaces/{}/serviceaccounts/default", self.namespace);
+        for _ in 0..300 {
+            match self.rest.send(Method::GET, &path, None).await {
+                Err(kube::Error::Api(refusal)) if refusal.code == 404 => {}
+                other => return Ok(other.map(drop)?),
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        anyhow::bail!("{} has no account", self.namespace)
+    }
+
     /// A world in a namespace that is there.
     pub async fn enter(clients: &Clients, namespace: &str) -> Result<Self> {
         let rest = Rest::new(clients.user.clone(), namespace);

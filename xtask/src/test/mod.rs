@@ -23,8 +23,11 @@ pub(crate) struct Arguments {
     /// A tier that cannot run here is a failure. Set in CI.
     #[arg(long, env = "CI", value_parser = FalseyValueParser::new())]
     ci: bool,
-    /// Run only the tests whose names contain this (tiers `unit`, `embedded`, `cluster`,
-    /// `controllers`, `image` and `node`).
+    /// Write `docs/kubectl.md` from what the tier `yard` gives.
+    #[arg(long)]
+    write_docs: bool,
+    /// Run only the tests whose names contain this (tiers `unit`, `render`, `embedded`,
+    /// `attack`, `cluster`, `controllers`, `differential`, `image`, `node` and `yard`).
     filter: Option<String>,
 }
 
@@ -34,7 +37,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
     for tier in selected(&arguments.tiers, filter.is_some()) {
         println!("\n=== {tier}: {}", tier.purpose());
         let started = Instant::now();
-        let verdict = tier.run(filter).await.unwrap_or_else(|error| {
+        let verdict = tier.run(filter, arguments.write_docs).await.unwrap_or_else(|error| {
             eprintln!("error: {error:#}");
             Verdict::failure()
         });
@@ -67,8 +70,18 @@ mod tests {
 
     #[test]
     fn a_filter_leaves_the_tiers_that_have_named_tests() {
-        let named =
-            [Tier::Unit, Tier::Embedded, Tier::Cluster, Tier::Controllers, Tier::Image, Tier::Node];
+        let named = [
+            Tier::Unit,
+            Tier::Render,
+            Tier::Embedded,
+            Tier::Attack,
+            Tier::Cluster,
+            Tier::Controllers,
+            Tier::Differential,
+            Tier::Image,
+            Tier::Node,
+            Tier::Yard,
+        ];
         assert_eq!(selected(&[], true), named);
         assert_eq!(selected(&[Tier::Cluster], true), [Tier::Cluster]);
     }

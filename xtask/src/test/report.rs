@@ -60,8 +60,12 @@ impl fmt::Display for Report {
         for (tier, verdict, took) in &self.rows {
             write!(formatter, "{tier:<11} {:>6.2} min  ", minutes(*took))?;
             match verdict {
-                Verdict::Ran(Counts { passed, failed }) => {
+                Verdict::Ran(Counts { passed, failed, unsteady: 0 }) => {
                     writeln!(formatter, "{passed} passed, {failed} failed")?;
+                }
+                Verdict::Ran(Counts { passed, failed, unsteady }) => {
+                    let again = format!("{unsteady} of them AT A SECOND TRY");
+                    writeln!(formatter, "{passed} passed ({again}), {failed} failed")?;
                 }
                 Verdict::Skipped(reason) => writeln!(formatter, "SKIPPED: {reason}")?,
             }
@@ -70,8 +74,8 @@ impl fmt::Display for Report {
         let total = minutes(self.rows.iter().map(|row| row.2).sum());
         write!(
             formatter,
-            "total: {} passed, {} failed, {skipped} tiers skipped, {total:.2} min",
-            counts.passed, counts.failed
+            "total: {} passed ({} at a second try), {} failed, {skipped} tiers skipped, {total:.2} min",
+            counts.passed, counts.unsteady, counts.failed
         )
     }
 }
@@ -89,7 +93,7 @@ mod tests {
     }
 
     fn ran(passed: usize, failed: usize) -> Verdict {
-        Verdict::Ran(Counts { passed, failed })
+        Verdict::Ran(Counts { passed, failed, unsteady: 0 })
     }
 
     #[test]
@@ -112,7 +116,7 @@ mod tests {
         let text = report(vec![ran(3, 1), Verdict::Skipped("no Go".to_owned())]).to_string();
         assert_eq!(
             text.lines().last().unwrap(),
-            "total: 3 passed, 1 failed, 1 tiers skipped, 1.00 min"
+            "total: 3 passed (0 at a second try), 1 failed, 1 tiers skipped, 1.00 min"
         );
         assert!(text.contains("SKIPPED: no Go"), "{text}");
     }

@@ -20,26 +20,34 @@ pub(crate) enum Tier {
     Clippy,
     Deny,
     Unit,
+    Render,
     Embedded,
+    Attack,
     Cluster,
     Controllers,
+    Differential,
     Image,
     Node,
+    Yard,
 }
 
 impl Tier {
     /// From cheap to dear.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Fmt,
         Self::Tidy,
         Self::Clippy,
         Self::Deny,
         Self::Unit,
+        Self::Render,
         Self::Embedded,
+        Self::Attack,
         Self::Cluster,
         Self::Controllers,
+        Self::Differential,
         Self::Image,
         Self::Node,
+        Self::Yard,
     ];
 
     pub(crate) fn purpose(self) -> &'static str {
@@ -49,11 +57,15 @@ impl Tier {
             Self::Clippy => "lints, with warnings as errors",
             Self::Deny => "licences, sources and duplicates of dependencies",
             Self::Unit => "everything that needs nothing but Rust",
+            Self::Render => "the answers of Go's text/template, asked again",
             Self::Embedded => "the operator on the embedded server, in paused time",
+            Self::Attack => "hostile clients and lost power against the embedded server",
             Self::Cluster => "the operator on a real Kubernetes control plane",
             Self::Controllers => "the yard's controllers, on the embedded server and a real one",
+            Self::Differential => "the embedded server's answers, against the real one's",
             Self::Image => "Python environments, really made",
             Self::Node => "pods as processes, with real TensorFlow, under a real control plane",
+            Self::Yard => "`trainyard up` with the real kubectl, the Python SDK and TensorFlow",
         }
     }
 
@@ -62,15 +74,19 @@ impl Tier {
         matches!(
             self,
             Self::Unit
+                | Self::Render
                 | Self::Embedded
+                | Self::Attack
                 | Self::Cluster
                 | Self::Controllers
+                | Self::Differential
                 | Self::Image
                 | Self::Node
+                | Self::Yard
         )
     }
 
-    pub(crate) async fn run(self, filter: Option<&str>) -> Result<Verdict> {
+    pub(crate) async fn run(self, filter: Option<&str>, write_docs: bool) -> Result<Verdict> {
         let counts = match self {
             Self::Fmt => Counts::one(succeeds(&mut cargo(&["fmt", "--all", "--check"])).await?),
             Self::Tidy => tidy::run().await?,
@@ -80,11 +96,15 @@ impl Tier {
             }
             Self::Deny => return deny::run().await,
             Self::Unit => tests(&["--workspace", "--no-fail-fast"], filter, &[]).await?,
+            Self::Render => return render(filter).await,
             Self::Embedded => trainyard_e2e::embedded::run(filter).await?,
+            Self::Attack => trainyard_e2e::attack::run(filter).await?,
             Self::Cluster => return cluster(filter).await,
             Self::Controllers => return controllers(filter).await,
+            Self::Differential => return differential(filter).await,
             Self::Image => return image(filter).await,
             Self::Node => return node(filter).await,
+            Self::Yard => return yard(filter, write_docs).await,
         };
         Ok(Verdict::Ran(counts))
     }
@@ -98,11 +118,15 @@ impl fmt::Display for Tier {
             Self::Clippy => "clippy",
             Self::Deny => "deny",
             Self::Unit => "unit",
+            Self::Render => "render",
             Self::Embedded => "embedded",
+            Self::Attack => "attack",
             Self::Cluster => "cluster",
             Self::Controllers => "controllers",
+            Self::Differential => "differential",
             Self::Image => "image",
             Self::Node => "node",
+            Self::Yard => "yard",
         })
     }
 }
@@ -130,7 +154,8 @@ fn test_result(line: &str) -> Option<Counts> {
         let part = numbers.split(';').find_map(|part| part.trim().strip_suffix(word))?;
         part.trim().parse().ok()
     };
-    Some(Counts { passed: number_before("passed")?, failed: number_before("failed")? })
+    let passed = number_before("passed")?;
+    Some(Counts { passed, failed: number_before("failed")?, unsteady: 0 })
 }
 
 async fn cluster(filter: Option<&str>) -> Result<Verdict> {
@@ -145,6 +170,22 @@ async fn controllers(filter: Option<&str>) -> Result<Verdict> {
         return Ok(Verdict::Skipped(obstacle));
     }
     Ok(Verdict::Ran(trainyard_e2e::controllers::run(filter).await?))
+}
+
+async fn differential(filter: Option<&str>) -> Result<Verdict> {
+    if let Some(obstacle) = Binaries::obstacle(&[Program::Etcd, Program::ApiServer]).await? {
+        return Ok(Verdict::Skipped(obstacle));
+    }
+    Ok(Verdict::Ran(trainyard_e2e::differential::run(filter).await?))
+}
+
+async fn render(filter: Option<&str>) -> Result<Verdict> {
+    let go = program("go").arg("version").output().await;
+    if !go.is_ok_and(|output| output.status.success()) {
+        return Ok(Verdict::Skipped("there is no Go".to_owned()));
+    }
+    let packages = ["--package", "trainyard-render", "--no-fail-fast"];
+    Ok(Verdict::Ran(tests(&packages, filter, &["--include-ignored"]).await?))
 }
 
 async fn image(filter: Option<&str>) -> Result<Verdict> {
@@ -166,6 +207,16 @@ async fn node(filter: Option<&str>) -> Result<Verdict> {
     Ok(Verdict::Ran(trainyard_e2e::node::run(&binary, filter).await?))
 }
 
+async fn yard(filter: Option<&str>, write: bool) -> Result<Verdict> {
+    if let Some(obstacle) = Binaries::obstacle(&Program::ALL).await? {
+        return Ok(Verdict::Skipped(obstacle));
+    }
+    packages::install(&packages::OUTBOUND).await?;
+    let binary = built_binary(false).await?;
+    let wish = trainyard_e2e::yard::Wish { filter, write };
+    Ok(Verdict::Ran(trainyard_e2e::yard::run(&binary, wish).await?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,7 +225,7 @@ mod tests {
     fn result_lines_of_the_test_harness_are_counted() {
         let line = "test result: FAILED. 12 passed; 2 failed; 1 ignored; 0 measured; 0 filtered \
                     out; finished in 0.03s";
-        assert_eq!(test_result(line), Some(Counts { passed: 12, failed: 2 }));
+        assert_eq!(test_result(line), Some(Counts { passed: 12, failed: 2, unsteady: 0 }));
         assert_eq!(test_result("test result::parses ... ok"), None);
         assert_eq!(test_result("running 3 tests"), None);
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Finding;
 
 /// Each crate of the workspace with the crates of the workspace that it may use.
-const ALLOWED: [(&str, &[&str]); 12] = [
+const ALLOWED: [(&str, &[&str]); 13] = [
     ("trainyard-schema", &[]),
     ("trainyard-api", &["trainyard-schema"]),
     ("trainyard-apiserver", &["trainyard-schema"]),
@@ -15,6 +15,7 @@ const ALLOWED: [(&str, &[&str]); 12] = [
     ("trainyard-operator", &["trainyard-api", "trainyard-core", "trainyard-sched"]),
     ("trainyard-holder", &[]),
     ("trainyard-image", &[]),
+    ("trainyard-render", &[]),
     ("trainyard-node", &["trainyard-api", "trainyard-holder", "trainyard-image"]),
     (
         "trainyard",
@@ -26,6 +27,8 @@ const ALLOWED: [(&str, &[&str]); 12] = [
             "trainyard-holder",
             "trainyard-image",
             "trainyard-node",
+            "trainyard-render",
+            "trainyard-schema",
         ],
     ),
     (
@@ -36,7 +39,8 @@ const ALLOWED: [(&str, &[&str]); 12] = [
 ];
 
 /// Crates that decide and never act: what would let them act is kept out.
-const PURE: [&str; 4] = ["trainyard-schema", "trainyard-sched", "trainyard-api", "trainyard-core"];
+const PURE: [&str; 5] =
+    ["trainyard-schema", "trainyard-sched", "trainyard-api", "trainyard-core", "trainyard-render"];
 const ACTING: [&str; 8] =
     ["tokio", "kube", "kube-client", "kube-runtime", "futures", "hyper", "reqwest", "rand"];
 

@@ -4,6 +4,7 @@
 //! Works with any TFJob operator that can be started by a command line. Must not know what the
 //! operator under test does inside.
 
+pub mod apiserver;
 mod audit;
 mod crowd;
 mod floor;

@@ -28,19 +28,22 @@ pub(super) fn loopback(scheme: &str, port: u16) -> String {
     format!("{scheme}://127.0.0.1:{port}")
 }
 
-pub(super) fn etcd(ports: Ports, data: &Path) -> Vec<String> {
+pub(super) fn etcd(ports: Ports, data: &Path, durable: bool) -> Vec<String> {
     let client = loopback("http", ports.etcd_client);
     let peer = loopback("http", ports.etcd_peer);
-    vec![
+    let mut flags = vec![
         format!("--data-dir={}", data.display()),
         format!("--listen-client-urls={client}"),
         format!("--advertise-client-urls={client}"),
         format!("--listen-peer-urls={peer}"),
         format!("--initial-advertise-peer-urls={peer}"),
         format!("--initial-cluster=default={peer}"),
-        "--unsafe-no-fsync".to_owned(),
         "--log-level=warn".to_owned(),
-    ]
+    ];
+    if !durable {
+        flags.push("--unsafe-no-fsync".to_owned());
+    }
+    flags
 }
 
 /// Files of the audit log, when there is one.
@@ -63,7 +66,7 @@ pub(super) fn api_server(
         format!("--tls-cert-file={}", secrets.serving_certificate().display()),
         format!("--tls-private-key-file={}", secrets.serving_key().display()),
         format!("--token-auth-file={}", secrets.token_file().display()),
-        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
         format!("--service-account-key-file={}", secrets.account_public_key().display()),
         format!("--service-account-signing-key-file={}", secrets.account_key().display()),
         format!("--kubelet-client-certificate={}", secrets.kubelet_client_certificate().display()),

@@ -50,6 +50,8 @@ pub struct Options {
     pub operator: ServiceAccount,
     /// More flags for kube-apiserver; the last one wins.
     pub api_server_flags: Vec<String>,
+    /// Keep what was written on disk before it is answered, as a cluster does. Tests have no use for it.
+    pub durable: bool,
     /// Keep the folder with logs, keys and kubeconfigs at the end.
     pub keep: bool,
 }
@@ -67,6 +69,7 @@ impl Default for Options {
                 name: "trainyard-operator".to_owned(),
             },
             api_server_flags: Vec::new(),
+            durable: false,
             keep: false,
         }
     }
@@ -86,6 +89,7 @@ pub struct ControlPlane {
     credentials: Credentials,
     _database: Option<TempDir>,
     dir: TempDir,
+    ready_after: Duration,
 }
 
 impl ControlPlane {
@@ -98,15 +102,20 @@ impl ControlPlane {
             .tempdir()
             .context("cannot make a temporary folder")?;
         dir.disable_cleanup(options.keep);
-        let (data, database) = ground::database_dir(dir.path())?;
+        let (data, database) = if options.durable {
+            (dir.path().join("etcd"), None)
+        } else {
+            ground::database_dir(dir.path())?
+        };
         let [etcd_client, etcd_peer, api_server] = ground::free_ports()?;
         let ports = Ports { etcd_client, etcd_peer, api_server };
         let credentials = Credentials::create(dir.path().join("auth"), options.operator.clone())?;
         credentials.write_kubeconfigs(&loopback("https", ports.api_server))?;
         fs::write(audit_policy(dir.path()), flags::AUDIT_POLICY)?;
+        let started = Instant::now();
         let etcd = Process::start(
             &binaries.path(Program::Etcd),
-            &flags::etcd(ports, &data),
+            &flags::etcd(ports, &data, options.durable),
             dir.path().join("etcd.log"),
         )?;
         let mut plane = Self {
@@ -120,9 +129,11 @@ impl ControlPlane {
             credentials,
             _database: database,
             dir,
+            ready_after: Duration::ZERO,
         };
         // The API server waits for etcd by itself.
         plane.start_api_server().await?;
+        plane.ready_after = started.elapsed();
         plane.wait_for_system_namespaces().await?;
         if plane.options.controller_manager {
             plane.start_controller_manager()?;
@@ -221,6 +232,12 @@ impl ControlPlane {
     #[must_use]
     pub fn url(&self) -> String {
         loopback("https", self.ports.api_server)
+    }
+
+    /// From the start of the first process to the first answer that the API server is ready.
+    #[must_use]
+    pub const fn ready_after(&self) -> Duration {
+        self.ready_after
     }
 
     /// A client that speaks as `identity`.

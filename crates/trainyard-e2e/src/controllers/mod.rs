@@ -11,7 +11,7 @@ mod quiet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use futures::StreamExt as _;
 use kube::Client;
 use tokio::task::JoinHandle;
@@ -54,7 +54,7 @@ pub async fn play(
 ) -> Result<Counts> {
     let claims = tempfile::Builder::new().prefix("trainyard-claims-").tempdir()?;
     let settings = quick_settings(claims.path());
-    let report = Report::default();
+    let report = Report::in_real_time();
     let tell = |name: &str, result: &Result<()>, begun: Instant| {
         report.tell(&format!("{server}/{name}"), result, begun.elapsed());
     };
@@ -68,12 +68,8 @@ pub async fn play(
     let wanted = cases::all().into_iter();
     let wanted = wanted.filter(|case| filter.is_none_or(|filter| case.name.contains(filter)));
     let one = async |case: cases::Case| {
-        let begun = Instant::now();
-        let result = match tokio::time::timeout(LONGEST, (case.play)(&ground)).await {
-            Ok(result) => result,
-            Err(_) => Err(anyhow!("took longer than {LONGEST:?}")),
-        };
-        tell(case.name, &result, begun);
+        let name = format!("{server}/{}", case.name);
+        report.play(&name, LONGEST, async |_| (case.play)(&ground).await).await;
     };
     futures::stream::iter(wanted).for_each_concurrent(AT_ONCE, one).await;
     let begun = Instant::now();

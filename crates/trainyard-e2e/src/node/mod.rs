@@ -9,9 +9,9 @@ mod pods;
 mod stage;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use futures::StreamExt as _;
 
 use crate::counts::Counts;
@@ -29,34 +29,23 @@ const LONGEST: Duration = Duration::from_mins(3);
 /// Runs the cases whose names contain `filter` with this binary.
 pub async fn run(binary: &Path, filter: Option<&str>) -> Result<Counts> {
     let stage = Stage::start_with_audit(binary).await?;
-    let report = Report::default();
+    let report = Report::in_real_time();
     let wants = |name: &str| filter.is_none_or(|filter| name.contains(filter));
     let shared: Vec<_> = cases::shared().into_iter().filter(|case| wants(case.name)).collect();
     if !shared.is_empty() {
         let agent = Agent::start(&stage, AgentOptions::default()).await?;
         let play = async |case: cases::Case| {
-            let started = Instant::now();
-            let result = bounded(LONGEST, (case.play)(&stage, &agent)).await;
-            report.tell(case.name, &result, started.elapsed());
+            report.play(case.name, LONGEST, async |_| (case.play)(&stage, &agent).await).await;
         };
         futures::stream::iter(shared).for_each_concurrent(AT_ONCE, play).await;
         report.tell("node/agent_still_runs", &agent.check(), Duration::ZERO);
         agent.stop().await?;
     }
     for case in cases::alone().into_iter().filter(|case| wants(case.name)) {
-        let started = Instant::now();
-        let result = bounded(case.longest, (case.play)(&stage)).await;
-        report.tell(case.name, &result, started.elapsed());
+        report.play(case.name, case.longest, async |_| (case.play)(&stage).await).await;
     }
     let rights = stage.check_rights(filter.is_none()).await;
     report.tell("node/rights", &rights, Duration::ZERO);
     stage.check()?;
     Ok(report.finish())
-}
-
-async fn bounded(longest: Duration, play: impl Future<Output = Result<()>>) -> Result<()> {
-    match tokio::time::timeout(longest, play).await {
-        Ok(result) => result,
-        Err(_) => Err(anyhow!("took longer than {longest:?}")),
-    }
 }

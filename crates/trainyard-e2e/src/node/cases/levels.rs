@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use super::objects::{hindered, says};
 use super::{Alone, Case, env, network, security, volumes};
 use crate::check::{contains, equal};
-use crate::node::{AT_ONCE, Agent, AgentOptions, LONGEST, Pods, Stage, Who, bounded};
+use crate::node::{AT_ONCE, Agent, AgentOptions, LONGEST, Pods, Stage, Who};
+use crate::suite::report::bounded;
 
 /// An ordinary user has one group to give.
 const NEEDS_ROOT: [&str; 1] = ["security/groups"];
