@@ -32,6 +32,7 @@ mod yard;
 
 pub use agent::run;
 pub use error::AgentError;
+pub use logs::{KeptLine, KeptLines, KeptRun, kept_runs};
 pub use options::{Options, Outbound, Timings, Wish};
 pub use trainyard_holder::protocol::{Isolation, Network};
 

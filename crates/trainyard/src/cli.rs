@@ -6,7 +6,10 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{convert::Convert, manifests::Manifests, node, operator, up};
+use crate::commands::{
+    apply::Apply, convert::Convert, delete::Delete, describe::Describe, events::Events, get::Get,
+    job_logs::Logs, jobs, manifests::Manifests, node, operator, render, up, wait::Wait,
+};
 
 /// Runs distributed TensorFlow training jobs from the manifests people already have.
 #[derive(Debug, Parser)]
@@ -21,6 +24,16 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Up(Box<up::Flags>),
     Down(up::Down),
+    Get(Box<Get>),
+    Apply(Box<Apply>),
+    Delete(Box<Delete>),
+    Logs(Box<Logs>),
+    Describe(Box<Describe>),
+    Events(Box<Events>),
+    Wait(Box<Wait>),
+    Suspend(jobs::Suspend),
+    Resume(jobs::Resume),
+    Scale(jobs::Scale),
     // What the others say about themselves stands at their arguments.
     Operator(Box<operator::Flags>),
     Node(Box<node::Flags>),
@@ -28,12 +41,17 @@ pub(crate) enum Command {
     Crd,
     Manifests(Manifests),
     Convert(Convert),
+    Render(Box<render::Flags>),
 }
 
 /// Reads a command line. The operator's flags may be written with one dash, as Go programs
-/// take them.
+/// take them. Under the name of simpletfjob this program takes that one's command line.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let mut args: Vec<OsString> = args.into_iter().collect();
+    if render::called_as_simpletfjob(args.first()) {
+        let render::Simpletfjob { flags } = render::Simpletfjob::try_parse_from(args)?;
+        return Ok(Cli { command: Command::Render(Box::new(flags)) });
+    }
     if args.get(1).is_some_and(|command| command == "operator") {
         args[2..].iter_mut().for_each(operator::two_dashes);
     }

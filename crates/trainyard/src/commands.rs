@@ -1,15 +1,27 @@
 //! The commands, one file each.
 
+pub(crate) mod apply;
 mod client;
 pub(crate) mod convert;
 pub(crate) mod crd;
+pub(crate) mod delete;
+pub(crate) mod describe;
+pub(crate) mod events;
+mod files;
+pub(crate) mod get;
+pub(crate) mod job_logs;
+pub(crate) mod jobs;
 mod logs;
 mod machine;
 pub(crate) mod manifests;
 pub(crate) mod node;
 pub(crate) mod operator;
+pub(crate) mod render;
+mod selection;
 mod signals;
+mod span;
 pub(crate) mod up;
+pub(crate) mod wait;
 
 use crate::{cli::Command, failure::Failure};
 
@@ -20,8 +32,19 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Node(flags) => node::run(flags),
         Command::Up(flags) => up::run(flags),
         Command::Down(flags) => up::down(flags),
+        Command::Apply(apply) => apply.run(),
+        Command::Delete(delete) => delete.run(),
+        Command::Logs(logs) => logs.run(),
+        Command::Describe(describe) => describe.run(),
+        Command::Wait(wait) => wait.run(),
+        Command::Suspend(suspend) => suspend.run(),
+        Command::Resume(resume) => resume.run(),
+        Command::Scale(scale) => scale.run(),
+        Command::Events(events) => events.run(),
+        Command::Get(get) => get.run(),
         Command::Crd => crd::run(),
         Command::Manifests(manifests) => manifests.run(),
         Command::Convert(convert) => convert.run(),
+        Command::Render(flags) => render::run(flags),
     }
 }

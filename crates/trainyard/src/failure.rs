@@ -6,6 +6,8 @@ use std::{error::Error, fmt, io};
 pub(crate) const USAGE: u8 = 2;
 /// Exit code: a manifest is invalid.
 const INVALID: u8 = 3;
+/// Exit code: something took longer than it may.
+const DEADLINE: u8 = 5;
 /// Exit code: anything else.
 const OTHER: u8 = 1;
 
@@ -46,6 +48,36 @@ impl Failure {
         Self::new(OTHER, vec![text])
     }
 
+    /// Something was not done in time.
+    pub(crate) fn deadline(problem: impl fmt::Display) -> Self {
+        Self::new(DEADLINE, vec![problem.to_string()])
+    }
+
+    /// Anything else that says all there is to say.
+    pub(crate) fn plain(problem: impl fmt::Display) -> Self {
+        Self::new(OTHER, vec![problem.to_string()])
+    }
+
+    /// Several failures as one: every problem is told, the first decides the exit code.
+    pub(crate) fn all(failures: Vec<Self>) -> Result<(), Self> {
+        let mut failures = failures.into_iter();
+        let Some(mut first) = failures.next() else { return Ok(()) };
+        for next in failures {
+            first.problems.extend(next.problems);
+            first.hint = first.hint.or(next.hint);
+        }
+        Err(first)
+    }
+
+    /// Says where the problems are.
+    #[must_use]
+    pub(crate) fn at(mut self, place: &str) -> Self {
+        for problem in &mut self.problems {
+            *problem = format!("{place}: {problem}");
+        }
+        self
+    }
+
     /// A second signal came before the work under way was finished.
     pub(crate) fn interrupted(signal: &str) -> Self {
         Self::new(OTHER, vec![format!("ended at once by a second signal ({signal})")])
@@ -65,6 +97,13 @@ impl Failure {
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same where nothing better is known.
+    #[must_use]
+    pub(crate) fn or_hint(mut self, hint: impl FnOnce() -> Option<String>) -> Self {
+        self.hint = self.hint.or_else(hint);
         self
     }
 

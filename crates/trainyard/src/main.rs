@@ -3,9 +3,11 @@
 //! Owns the terminal and the exit code; every decision is made in the library crates.
 
 mod cli;
+mod cluster;
 mod commands;
 mod failure;
 mod output;
+mod present;
 mod yaml;
 mod yard;
 

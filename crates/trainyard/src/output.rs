@@ -6,10 +6,13 @@ use crate::failure::Failure;
 
 /// Writes a command's result to standard output, all of it or an error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same for what need not be text.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(|error| Failure::output(&error))
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| Failure::output(&error))
 }
 
 /// Says something to people on standard error.

@@ -12,6 +12,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +30,10 @@ use residents::{House, Lines};
 /// How long components may take to end before they are left behind.
 const CLOSING: Duration = Duration::from_secs(30);
 
+/// How long nodes may take to be ready before the yard is announced without them.
+const SETTLING: Duration = Duration::from_secs(20);
+const SETTLING_POLL: Duration = Duration::from_millis(20);
+
 /// What a yard is told.
 pub(crate) struct Plan {
     /// Its folder.
@@ -37,6 +44,8 @@ pub(crate) struct Plan {
     pub(crate) listener: std::net::TcpListener,
     /// The node; none when it is left out.
     pub(crate) node: Option<trainyard_node::Options>,
+    /// Neither operator nor scheduler are wanted: somebody else brings them.
+    pub(crate) api_only: bool,
     /// What the operator says.
     pub(crate) operator_lines: Lines,
 }
@@ -78,7 +87,10 @@ impl Yard {
         };
         yard.serve(plan.listener)?;
         yard.furnish(&plan.folder).await?;
-        yard.employ(plan.node);
+        if !plan.api_only {
+            operator_pod::show(&yard.server.client("trainyard")).await?;
+            yard.employ(plan.node);
+        }
         Ok(yard)
     }
 
@@ -140,13 +152,30 @@ impl Yard {
         }
     }
 
+    /// Waits until all nodes are ready, so that whoever is told of the yard finds it whole. A node
+    /// that takes long is not waited for: pods wait for it instead.
+    pub(crate) async fn settle(&self, nodes: &[String]) {
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Node"));
+        let api: Api<DynamicObject> = Api::all_with(self.server.client("trainyard"), &kind);
+        let settled = async {
+            for name in nodes {
+                while !api.get_opt(name).await.ok().flatten().is_some_and(|node| is_ready(&node)) {
+                    tokio::time::sleep(SETTLING_POLL).await;
+                }
+            }
+        };
+        if tokio::time::timeout(SETTLING, settled).await.is_err() {
+            warn!("not all nodes are ready yet");
+        }
+    }
+
     /// Where the API is.
     pub(crate) fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
     /// What a user needs to reach the yard.
-    pub(crate) fn access(&self) -> Result<Access, Failure> {
+    pub(crate) fn access(&self, folder: &Folder) -> Result<Access, Failure> {
         let authority = self.server.authority();
         let user = authority
             .client(USER, &["system:masters"])
@@ -157,6 +186,7 @@ impl Yard {
             certificate: user.certificate,
             key: user.key,
             token: authority.user_token(),
+            folder: folder.path().to_owned(),
         })
     }
 
@@ -194,6 +224,11 @@ impl Yard {
         })
         .await;
     }
+}
+
+fn is_ready(node: &DynamicObject) -> bool {
+    let mut conditions = node.data["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
 /// Components that end after the others: the API server, the controllers, the scheduler.

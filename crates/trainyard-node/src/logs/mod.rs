@@ -6,6 +6,7 @@
 
 mod descriptor;
 mod file;
+mod kept;
 mod last_words;
 mod lines;
 mod place;
@@ -31,6 +32,7 @@ pub(crate) use descriptor::Descriptor;
 #[cfg(test)]
 pub(crate) use file::LiveLog;
 pub(crate) use file::{LogFile, Lost};
+pub use kept::{KeptLine, KeptLines, KeptRun, kept_runs};
 pub(crate) use last_words::last_words;
 pub(crate) use place::{Logged, PodPlace};
 pub(crate) use pump::pump;

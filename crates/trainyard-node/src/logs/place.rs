@@ -85,7 +85,7 @@ impl<'a> Logged<'a> {
 }
 
 /// One name in a path, whatever it was: nothing leads out of the folder.
-fn component(name: &str) -> String {
+pub(super) fn component(name: &str) -> String {
     let mut safe: String = name
         .chars()
         .map(|letter| if letter == '/' || letter.is_control() { '_' } else { letter })

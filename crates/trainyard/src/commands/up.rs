@@ -5,7 +5,7 @@
 mod detach;
 mod flags;
 mod greeting;
-mod notice;
+pub(super) mod notice;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -58,14 +58,18 @@ async fn stay(
     operator_lines: Lines,
 ) -> Result<(), Failure> {
     let mut signals = signals::Signals::catch()?;
+    let node = flags.node(folder)?;
+    let nodes = node.as_ref().map(|node| node.nodes.clone()).unwrap_or_default();
     let plan = Plan {
         folder: folder.clone(),
         durable: !flags.ephemeral,
         listener,
-        node: flags.node(folder)?,
+        node,
+        api_only: flags.api_only,
         operator_lines,
     };
     let mut yard = Yard::start(plan).await?;
+    yard.settle(&nodes).await;
     let files = announce(flags, folder, &yard)?;
     let ended = tokio::select! {
         broken = yard.broken() => Err(broken),
@@ -92,7 +96,7 @@ async fn stay(
 
 /// Writes the kubeconfigs and says that the yard is ready. Answers with the user's own files.
 fn announce(flags: &Flags, folder: &Folder, yard: &Yard) -> Result<Vec<PathBuf>, Failure> {
-    let access = yard.access()?;
+    let access = yard.access(folder)?;
     kubeconfig::add(&folder.kubeconfig(), CONTEXT, &access)?;
     let users = match &flags.kubeconfig {
         Some(file) => Some(file.clone()),

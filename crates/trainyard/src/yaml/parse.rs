@@ -2,6 +2,8 @@
 //!
 //! Owns which spellings mean what, and the limits that keep a hostile text from taking the memory.
 
+use std::thread::ScopedJoinHandle;
+
 use serde_json::{Number, Value};
 use serde_saphyr::Options;
 use thiserror::Error;
@@ -10,6 +12,8 @@ use thiserror::Error;
 pub(crate) const TEXT_BYTES_MAX: usize = 64 << 20;
 /// Deepest nesting. Printing and comparing values recurses, so this bounds the stack too.
 const DEPTH_MAX: usize = 128;
+/// What reading such a text takes, with room to spare: threads of a pool have less.
+const STACK_BYTES: usize = 16 << 20;
 /// Values in one text, aliases written out; a bomb of aliases ends here.
 const NODES_MAX: usize = 1_000_000;
 
@@ -41,6 +45,12 @@ pub(crate) enum Error {
         /// Its length.
         bytes: usize,
     },
+    /// The machine has no room for one more thread.
+    #[error("no thread to read it in: {problem}")]
+    Thread {
+        /// What the machine says.
+        problem: String,
+    },
     /// Not text.
     #[error("not UTF-8 text (byte {byte})")]
     Encoding {
@@ -61,6 +71,18 @@ pub(crate) fn parse(text: &[u8]) -> Result<Vec<Document>, Error> {
     if let Err(error) = std::str::from_utf8(text) {
         return Err(Error::Encoding { byte: error.valid_up_to() });
     }
+    std::thread::scope(|scope| {
+        let reading = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let read = reading.spawn_scoped(scope, || documents(text)).map(ScopedJoinHandle::join);
+        match read {
+            Ok(Ok(read)) => read,
+            Ok(Err(fault)) => std::panic::resume_unwind(fault),
+            Err(error) => Err(Error::Thread { problem: error.to_string() }),
+        }
+    })
+}
+
+fn documents(text: &[u8]) -> Result<Vec<Document>, Error> {
     let mut documents = Vec::new();
     let mut reader = text;
     for document in serde_saphyr::read_with_options::<_, Value>(&mut reader, options()) {

@@ -36,6 +36,11 @@ impl Folder {
         Ok(Self(path))
     }
 
+    /// A folder that is there already; it is only looked into.
+    pub(crate) fn existing(path: &Path) -> Option<Self> {
+        std::fs::canonicalize(path).ok().filter(|path| path.is_dir()).map(Self)
+    }
+
     /// The folder itself.
     pub(crate) fn path(&self) -> &Path {
         &self.0

@@ -28,7 +28,12 @@ pub(crate) struct Access {
     pub(crate) key: String,
     /// The same user's token, for clients that have no certificates.
     pub(crate) token: String,
+    /// The yard's folder, for those who look into it beside the API.
+    pub(crate) folder: PathBuf,
 }
+
+/// Under which name the folder stands in a kubeconfig.
+pub(crate) const EXTENSION: &str = "trainyard.dev/yard";
 
 /// The file that the user's tools read: the first of `KUBECONFIG`, or the one in the home folder.
 pub(crate) fn usual() -> Option<PathBuf> {
@@ -92,6 +97,9 @@ fn merge(file: &mut Value, name: &str, access: &Access) {
         &json!({
             "server": access.server,
             "certificate-authority-data": encoded(&access.authority),
+            "extensions": [{
+                "name": EXTENSION, "extension": {"folder": access.folder.to_string_lossy()},
+            }],
         }),
     );
     put(
@@ -176,6 +184,7 @@ mod tests {
             certificate: "cert".into(),
             key: "key".into(),
             token: "word".into(),
+            folder: "/yard".into(),
         }
     }
 

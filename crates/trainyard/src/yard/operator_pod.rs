@@ -19,13 +19,17 @@ pub(super) fn name() -> String {
     format!("{LABEL}-0")
 }
 
-/// Makes the definition of TFJob what this version of the program has, and shows the operator.
+/// Makes the definition of TFJob what this version of the program has.
 pub(super) async fn define(client: &Client) -> Result<(), Failure> {
-    let failed = |doing: &str, error: &kube::Error| Failure::other(doing, error);
     let definitions = api(client, "apiextensions.k8s.io", "CustomResourceDefinition", None);
     put(&definitions, trainyard_api::tfjob_crd())
         .await
-        .map_err(|error| failed("installing the definition of TFJob", &error))?;
+        .map_err(|error| Failure::other("installing the definition of TFJob", &error))
+}
+
+/// Shows the operator.
+pub(super) async fn show(client: &Client) -> Result<(), Failure> {
+    let failed = |doing: &str, error: &kube::Error| Failure::other(doing, error);
     let pods = api(client, "", "Pod", Some(NAMESPACE));
     put(&pods, pod()).await.map_err(|error| failed("showing the operator", &error))?;
     let status = json!({"status": status()});

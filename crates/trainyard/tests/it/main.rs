@@ -1,6 +1,10 @@
 //! The command as people and scripts meet it: output, errors, exit codes.
 
 mod convert;
+mod job_logs;
+mod objects;
 mod operator;
 mod printing;
 mod process;
+mod render;
+mod yard;

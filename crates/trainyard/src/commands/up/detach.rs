@@ -54,7 +54,17 @@ pub(super) fn start(flags: &Flags) -> Result<(), Failure> {
 
 /// The yard that a notice tells of, if its process lives.
 fn running(notice: Option<Notice>) -> Option<Notice> {
-    notice.filter(|notice| process(notice).is_some_and(|pid| test_kill_process(pid).is_ok()))
+    notice.filter(|notice| process(notice).is_some_and(lives))
+}
+
+/// Whether a process runs. One that has ended stays in the table until whoever started it looks.
+fn lives(pid: Pid) -> bool {
+    let stat = format!("/proc/{}/stat", pid.as_raw_nonzero());
+    let ended = std::fs::read_to_string(stat).is_ok_and(|text| {
+        // The name before the state may hold anything, parentheses included.
+        text.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
+    });
+    !ended && test_kill_process(pid).is_ok()
 }
 
 fn process(notice: &Notice) -> Option<Pid> {
@@ -74,7 +84,7 @@ pub(super) fn stop(down: &Down) -> Result<(), Failure> {
         Failure::other(format!("ending process {}", notice.pid), &std::io::Error::from(error))
     })?;
     let until = Instant::now() + ENDING;
-    while test_kill_process(pid).is_ok() {
+    while lives(pid) {
         if Instant::now() > until {
             return Err(Failure::usage(format!(
                 "process {} is still ending its pods after {} s",
@@ -87,4 +97,23 @@ pub(super) fn stop(down: &Down) -> Result<(), Failure> {
     }
     output::say(&format!("the yard at {} has ended\n", notice.url));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_nobody_has_looked_after_does_not_live() {
+        let mut child = Command::new("true").spawn().unwrap();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        let until = Instant::now() + Duration::from_secs(10);
+        while lives(pid) && Instant::now() < until {
+            std::thread::sleep(POLL);
+        }
+        assert!(!lives(pid), "it has ended");
+        assert!(test_kill_process(pid).is_ok(), "and is still in the table");
+        child.wait().unwrap();
+        assert!(lives(Pid::from_raw(i32::try_from(std::process::id()).unwrap()).unwrap()));
+    }
 }

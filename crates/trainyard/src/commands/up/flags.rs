@@ -36,6 +36,9 @@ pub(crate) struct Flags {
     /// Virtual nodes: how many, or their names; 0 for none
     #[arg(long, value_name = "N|A,B,…", default_value = "1")]
     pub(super) nodes: String,
+    /// Serve the API and its controllers alone: no operator, no scheduler, no node; bring your own
+    #[arg(long, conflicts_with = "nodes")]
+    pub(super) api_only: bool,
     /// Return when the yard is ready, and leave it running
     #[arg(long)]
     pub(super) detach: bool,
@@ -82,6 +85,9 @@ impl Flags {
 
     /// The node's settings; none when no node is wanted.
     pub(super) fn node(&self, folder: &Folder) -> Result<Option<trainyard_node::Options>, Failure> {
+        if self.api_only {
+            return Ok(None);
+        }
         let names = names(&self.nodes, &trainyard_node::machine_name())?;
         if names.is_empty() {
             return Ok(None);

@@ -7,9 +7,9 @@ use crate::yard::folder::Folder;
 
 /// Who runs a yard, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Notice {
+pub(in crate::commands) struct Notice {
     pub(super) pid: u32,
-    pub(super) url: String,
+    pub(in crate::commands) url: String,
 }
 
 impl Notice {
@@ -20,7 +20,7 @@ impl Notice {
     }
 
     /// Reads it; `None` when no yard runs here.
-    pub(super) fn read(folder: &Folder) -> Option<Self> {
+    pub(in crate::commands) fn read(folder: &Folder) -> Option<Self> {
         let value = value(folder)?;
         if value["running"] != true {
             return None;

@@ -1,0 +1,116 @@
+//! Whose logs are meant.
+
+use std::path::Path;
+
+use serde_json::Value;
+use trainyard_api::names;
+
+use crate::cluster::{Cluster, Kind, Kinds};
+use crate::failure::Failure;
+use crate::present::text;
+
+/// A job or a pod, and how its pods are found.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    /// The kind of pods.
+    pub(super) pods: Kind,
+    /// The job; none when a pod alone is meant, or the job is gone.
+    pub(super) job: Option<(Kind, Value)>,
+    /// The labels of its pods; none when a pod alone is meant.
+    pub(super) selector: Option<String>,
+}
+
+/// How the pods of a kind of job are labelled.
+fn label(kind: &Kind) -> Option<&'static str> {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        (names::GROUP, names::KIND) => Some(names::LABEL_JOB),
+        ("batch.volcano.sh", "Job") => Some("volcano.sh/job-name"),
+        ("batch", "Job") => Some("job-name"),
+        _ => None,
+    }
+}
+
+/// Finds what a word means: a job by name, a pod if there is no such job, or `kind/name`.
+pub(super) async fn find(
+    cluster: &Cluster,
+    kinds: &Kinds,
+    word: &str,
+    kept: Option<&Path>,
+) -> Result<Found, Failure> {
+    let pods = kinds.known("pods")?.clone();
+    let found = |name: &str, job: Option<(Kind, Value)>, selector: Option<String>| Found {
+        namespace: cluster.namespace.clone(),
+        name: name.to_owned(),
+        pods: pods.clone(),
+        job,
+        selector,
+    };
+    if let Some((kind, name)) = word.split_once('/') {
+        let kind = kinds.known(kind)?;
+        if kind.group.is_empty() && kind.kind == "Pod" {
+            cluster.get(kind, &cluster.namespace, name, None).await?;
+            return Ok(found(name, None, None));
+        }
+        let label = label(kind).ok_or_else(|| {
+            Failure::usage(format!("a {} has no logs", kind.word()))
+                .hint("name a TFJob, a Job or a pod")
+        })?;
+        let job = cluster.get(kind, &cluster.namespace, name, None).await?;
+        return Ok(found(name, Some((kind.clone(), job)), Some(format!("{label}={name}"))));
+    }
+    let selector = format!("{}={word}", names::LABEL_JOB);
+    if let Some(kind) = kinds.find(names::CRD_NAME) {
+        match cluster.get(kind, &cluster.namespace, word, None).await {
+            Ok(job) => return Ok(found(word, Some((kind.clone(), job)), Some(selector))),
+            Err(error) if error.code() == 404 => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match cluster.get(&pods, &cluster.namespace, word, None).await {
+        Ok(_) => return Ok(found(word, None, None)),
+        Err(error) if error.code() == 404 => {}
+        Err(error) => return Err(error.into()),
+    }
+    // A job that was deleted may have left its logs.
+    let left = |state: &Path| trainyard_node::kept_runs(state, &cluster.namespace, word);
+    if kept.and_then(|state| left(state).ok()).is_some_and(|runs| !runs.is_empty()) {
+        return Ok(found(word, None, Some(selector)));
+    }
+    Err(Failure::plain(format!(
+        "there is neither a TFJob nor a pod {word:?} in namespace {:?}",
+        cluster.namespace
+    ))
+    .hint("`trainyard get` lists the jobs; -n names another namespace"))
+}
+
+/// The replica that a pod plays: `worker-0`; the pod's name when it plays none.
+pub(super) fn replica(pod: &Value) -> String {
+    let labels = &pod["metadata"]["labels"];
+    for (kind, index) in
+        [(names::LABEL_TYPE, names::LABEL_INDEX), ("volcano.sh/task-spec", "volcano.sh/task-index")]
+    {
+        let (kind, index) = (text(labels, &[kind]), text(labels, &[index]));
+        if !kind.is_empty() {
+            return if index.is_empty() { kind.to_owned() } else { format!("{kind}-{index}") };
+        }
+    }
+    text(pod, &["metadata", "name"]).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn replicas_are_named_by_their_labels() {
+        let pod = json!({"metadata": {"name": "mnist-worker-0", "labels": {
+            names::LABEL_TYPE: "worker", names::LABEL_INDEX: "0",
+        }}});
+        assert_eq!(replica(&pod), "worker-0");
+        assert_eq!(replica(&json!({"metadata": {"name": "alone"}})), "alone");
+    }
+}

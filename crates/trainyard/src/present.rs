@@ -1,0 +1,46 @@
+//! How objects are shown: as tables, as YAML or JSON, by paths into them, by their names.
+//!
+//! Owns formats; pure, but for the current time that callers pass in. Must not know where objects
+//! come from.
+
+pub(crate) mod columns;
+mod custom;
+pub(crate) mod events;
+pub(crate) mod format;
+pub(crate) mod table;
+pub(crate) mod template;
+pub(crate) mod time;
+
+use serde_json::Value;
+
+/// A member's text; empty when there is none.
+pub(crate) fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
+    at(object, path).as_str().unwrap_or_default()
+}
+
+/// What a path of names leads to; null when it leads nowhere.
+pub(crate) fn at<'a>(object: &'a Value, path: &[&str]) -> &'a Value {
+    path.iter().fold(object, |value, name| &value[*name])
+}
+
+/// The elements of a list; none when it is not there.
+pub(crate) fn items<'a>(
+    object: &'a Value,
+    path: &[&str],
+) -> std::iter::Flatten<std::option::IntoIter<&'a Vec<Value>>> {
+    at(object, path).as_array().into_iter().flatten()
+}
+
+/// A text that does nothing to a terminal: control characters are shown, not obeyed.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\u{1b}' => out.push_str("^["),
+            '\t' => out.push(' '),
+            other if other.is_control() => out.push('\u{fffd}'),
+            other => out.push(other),
+        }
+    }
+    out
+}
