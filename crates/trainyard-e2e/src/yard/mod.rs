@@ -18,6 +18,7 @@ use anyhow::{Context as _, Result};
 
 use crate::control_plane::{ControlPlane, Options};
 use crate::counts::Counts;
+use crate::kubectl::Kubectl;
 use crate::suite::install;
 use crate::suite::report::Report;
 pub use bed::Bed;
@@ -122,10 +123,24 @@ async fn referee(wish: Wish<'_>, report: &Report) -> Result<()> {
     };
     let mut plane = ControlPlane::start(options).await?;
     install::install(&mut plane).await.context("installing the operator's manifests")?;
+    described(&plane.kubectl()).await?;
     let dir = tempfile::tempdir()?;
     let wants = |_: &str| true;
     matrix::run(&plane.kubectl(), "referee", wants, dir.path(), report).await;
     plane.check()
+}
+
+/// The real server describes a new kind some time after it serves it.
+async fn described(kubectl: &Kubectl) -> Result<()> {
+    let mut last = String::new();
+    for _ in 0..120 {
+        match kubectl.run(&["explain", "tfjob.spec"]).await?.stdout_of_success() {
+            Ok(_) => return Ok(()),
+            Err(error) => last = format!("{error:#}"),
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    anyhow::bail!("TFJob is not described: {last}")
 }
 
 async fn told(report: &Report, name: &str, play: impl Future<Output = Result<()>>) {
