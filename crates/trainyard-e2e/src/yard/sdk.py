@@ -76,6 +76,7 @@ def wait(name, *conditions):
 
 def create_job():
     CLIENT.create_job(job("plain", 2, "import time; print('hello'); time.sleep(600)"))
+    wait("plain", constants.JOB_CONDITION_CREATED)
     assert CLIENT.is_job_created("plain")
     try:
         CLIENT.create_job(job("plain", 1, "pass"))
