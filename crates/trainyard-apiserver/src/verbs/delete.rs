@@ -70,13 +70,23 @@ pub(super) async fn remove(
     options: &DeleteOptions,
 ) -> Result<Deleted, Failure> {
     admission::delete(&ask.target.kind, name)?;
-    let mut own = None;
+    let mut own: Option<Object> = None;
     for _ in 0..TRIES {
-        let old = read::find(api, ask, name)?;
-        // What this deletion itself wrote is still what it is about.
-        if own != Some(old.revision) {
-            check(ask, name, &old, options)?;
-        }
+        let old = match (read::find(api, ask, name), own.clone()) {
+            // What was marked to go at once may be taken by another who saw that, and what has its name
+            // by then is another.
+            (Err(_), Some(marked)) => return Ok(Deleted::Gone(marked)),
+            (Ok(next), Some(marked)) if next.meta.uid != marked.meta.uid => {
+                return Ok(Deleted::Gone(marked));
+            }
+            // What this deletion itself wrote is still what it is about.
+            (Ok(old), Some(marked)) if old.revision == marked.revision => old,
+            (found, _) => {
+                let old = found?;
+                check(ask, name, &old, options)?;
+                old
+            }
+        };
         let mut object = old.value();
         let step = step(api, ask, &mut object, options);
         let draft = write::draft(ask, &object)?;
@@ -96,7 +106,7 @@ pub(super) async fn remove(
                 let expect = Expect::Revision(old.revision);
                 match api.store.commit(key, expect, Change::Put(draft)).await {
                     Ok(marked) => {
-                        own = Some(marked.revision);
+                        own = Some(marked);
                         continue;
                     }
                     Err(CommitError::Changed(_)) => continue,
