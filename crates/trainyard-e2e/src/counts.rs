@@ -1,7 +1,7 @@
 //! How many checks passed and failed: the common currency of all test tiers. Knows no tier.
 
 /// Checks that passed and failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// How many passed.
     pub passed: usize,
@@ -9,13 +9,15 @@ pub struct Counts {
     pub failed: usize,
     /// How many of those that passed did so only when they were tried again.
     pub unsteady: usize,
+    /// What is to be read again at the end of a long run: what failed, and what did at first.
+    pub remarks: Vec<String>,
 }
 
 impl Counts {
     /// One check.
     #[must_use]
     pub fn one(passed: bool) -> Self {
-        Self { passed: usize::from(passed), failed: usize::from(!passed), unsteady: 0 }
+        Self { passed: usize::from(passed), failed: usize::from(!passed), ..Self::default() }
     }
 }
 
@@ -24,5 +26,6 @@ impl std::ops::AddAssign for Counts {
         self.passed += other.passed;
         self.failed += other.failed;
         self.unsteady += other.unsteady;
+        self.remarks.extend(other.remarks);
     }
 }

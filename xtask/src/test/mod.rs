@@ -39,7 +39,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
         let started = Instant::now();
         let verdict = tier.run(filter, arguments.write_docs).await.unwrap_or_else(|error| {
             eprintln!("error: {error:#}");
-            Verdict::failure()
+            Verdict::failure(format!("{error:#}"))
         });
         if let Verdict::Skipped(reason) = &verdict {
             eprintln!("\n*** SKIPPED {tier}: {reason}\n");

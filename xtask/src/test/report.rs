@@ -15,9 +15,9 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// A tier that broke off.
-    pub(crate) fn failure() -> Self {
-        Self::Ran(Counts::one(false))
+    /// A tier that broke off, with this error.
+    pub(crate) fn failure(error: String) -> Self {
+        Self::Ran(Counts { remarks: vec![error], ..Counts::one(false) })
     }
 }
 
@@ -38,16 +38,36 @@ impl Report {
         counts.failed == 0 && counts.passed > 0 && !(ci && skipped > 0)
     }
 
+    fn remarks(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.rows.iter().flat_map(|(tier, verdict, _)| {
+            let remarks = match verdict {
+                Verdict::Ran(counts) => &counts.remarks[..],
+                Verdict::Skipped(_) => &[],
+            };
+            remarks.iter().map(|remark| (tier.as_str(), remark.as_str()))
+        })
+    }
+
     fn sum(&self) -> (Counts, usize) {
         let mut counts = Counts::default();
         let mut skipped = 0;
         for (_, verdict, _) in &self.rows {
             match verdict {
-                Verdict::Ran(ran) => counts += *ran,
+                Verdict::Ran(ran) => counts += ran.clone(),
                 Verdict::Skipped(_) => skipped += 1,
             }
         }
         (counts, skipped)
+    }
+}
+
+/// As much of a remark as helps to find it.
+fn shortened(remark: &str) -> String {
+    const ENOUGH: usize = 600;
+    let one_line = remark.split_whitespace().collect::<Vec<_>>().join(" ");
+    match one_line.char_indices().nth(ENOUGH) {
+        Some((end, _)) => format!("{}…", one_line.get(..end).unwrap_or_default()),
+        None => one_line,
     }
 }
 
@@ -60,15 +80,18 @@ impl fmt::Display for Report {
         for (tier, verdict, took) in &self.rows {
             write!(formatter, "{tier:<11} {:>6.2} min  ", minutes(*took))?;
             match verdict {
-                Verdict::Ran(Counts { passed, failed, unsteady: 0 }) => {
+                Verdict::Ran(Counts { passed, failed, unsteady: 0, .. }) => {
                     writeln!(formatter, "{passed} passed, {failed} failed")?;
                 }
-                Verdict::Ran(Counts { passed, failed, unsteady }) => {
+                Verdict::Ran(Counts { passed, failed, unsteady, .. }) => {
                     let again = format!("{unsteady} of them AT A SECOND TRY");
                     writeln!(formatter, "{passed} passed ({again}), {failed} failed")?;
                 }
                 Verdict::Skipped(reason) => writeln!(formatter, "SKIPPED: {reason}")?,
             }
+        }
+        for (tier, remark) in self.remarks() {
+            writeln!(formatter, "{tier}: {}", shortened(remark))?;
         }
         let (counts, skipped) = self.sum();
         let total = minutes(self.rows.iter().map(|row| row.2).sum());
@@ -93,7 +116,7 @@ mod tests {
     }
 
     fn ran(passed: usize, failed: usize) -> Verdict {
-        Verdict::Ran(Counts { passed, failed, unsteady: 0 })
+        Verdict::Ran(Counts { passed, failed, ..Counts::default() })
     }
 
     #[test]
@@ -119,5 +142,16 @@ mod tests {
             "total: 3 passed (0 at a second try), 1 failed, 1 tiers skipped, 1.00 min"
         );
         assert!(text.contains("SKIPPED: no Go"), "{text}");
+    }
+
+    #[test]
+    fn what_failed_is_said_again_at_the_end() {
+        let remarks = vec![format!("FAILED  a/b (3 ms): no\n  {}", "x".repeat(700))];
+        let failed = Verdict::Ran(Counts { failed: 1, remarks, ..Counts::default() });
+        let text = report(vec![failed, ran(3, 0)]).to_string();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        assert!(lines[2].starts_with("unit: FAILED a/b (3 ms): no xxx"), "{text}");
+        assert!(lines[2].ends_with("x…") && lines[2].chars().count() < 620, "{text}");
     }
 }

@@ -138,11 +138,16 @@ async fn tests(packages: &[&str], filter: Option<&str>, harness: &[&str]) -> Res
     let mut counts = Counts::default();
     let succeeded = succeeds_while_reading(&mut command, |line| {
         counts += test_result(line).unwrap_or_default();
+        if line.starts_with("test ") && line.ends_with(" ... FAILED") {
+            counts.remarks.push(line.to_owned());
+        }
     })
     .await?;
     if !succeeded && counts.failed == 0 {
-        // It did not even compile, or a test took the whole process with it.
         counts.failed = 1;
+        counts
+            .remarks
+            .push("it did not compile, or a test took the whole process with it".to_owned());
     }
     Ok(counts)
 }
@@ -155,7 +160,7 @@ fn test_result(line: &str) -> Option<Counts> {
         part.trim().parse().ok()
     };
     let passed = number_before("passed")?;
-    Some(Counts { passed, failed: number_before("failed")?, unsteady: 0 })
+    Some(Counts { passed, failed: number_before("failed")?, ..Counts::default() })
 }
 
 async fn cluster(filter: Option<&str>) -> Result<Verdict> {
@@ -184,7 +189,7 @@ async fn render(filter: Option<&str>) -> Result<Verdict> {
     if !go.is_ok_and(|output| output.status.success()) {
         return Ok(Verdict::Skipped("there is no Go".to_owned()));
     }
-    let packages = ["--package", "trainyard-render", "--no-fail-fast"];
+    let packages = ["--workspace", "--test", "differential", "--no-fail-fast"];
     Ok(Verdict::Ran(tests(&packages, filter, &["--include-ignored"]).await?))
 }
 
@@ -194,7 +199,7 @@ async fn image(filter: Option<&str>) -> Result<Verdict> {
         return Ok(Verdict::Skipped("there is no python3".to_owned()));
     }
     let harness = ["--ignored", "--test-threads=1"];
-    let packages = ["--package", "trainyard-image", "--no-fail-fast"];
+    let packages = ["--workspace", "--test", "environments", "--no-fail-fast"];
     Ok(Verdict::Ran(tests(&packages, filter, &harness).await?))
 }
 
@@ -225,7 +230,8 @@ mod tests {
     fn result_lines_of_the_test_harness_are_counted() {
         let line = "test result: FAILED. 12 passed; 2 failed; 1 ignored; 0 measured; 0 filtered \
                     out; finished in 0.03s";
-        assert_eq!(test_result(line), Some(Counts { passed: 12, failed: 2, unsteady: 0 }));
+        let counts = Counts { passed: 12, failed: 2, ..Counts::default() };
+        assert_eq!(test_result(line), Some(counts));
         assert_eq!(test_result("test result::parses ... ok"), None);
         assert_eq!(test_result("running 3 tests"), None);
     }

@@ -113,7 +113,7 @@ async fn printed(mut binary: Command, words: &[&str]) -> Result<String> {
 fn built_binary() -> Command {
     let mut command = Command::new("cargo");
     command
-        .args(["run", "--quiet", "-p", "trainyard", "--"])
+        .args(["run", "--quiet", "--bin", "trainyard", "--"])
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
     for (variable, _) in std::env::vars_os() {
         // What Cargo tells this program about itself would make build scripts run again.

@@ -3,7 +3,6 @@
 //! Scenarios with real programs in real time can stumble over a machine that others use as well. They get
 //! a second try, and both are told; more than a few of those in a run are a fault of ours all the same.
 
-use std::io::{self, Write as _};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -47,7 +46,10 @@ impl Report {
         let started = Instant::now();
         let mut result = bounded(longest, scenario(0)).await;
         if let (Err(error), Tries::Twice) = (&result, self.tries) {
-            say(&format!("AGAIN   {name} ({} ms): {error:#}", started.elapsed().as_millis()));
+            self.remark(format!(
+                "AGAIN   {name} ({} ms): {error:#}",
+                started.elapsed().as_millis()
+            ));
             result = bounded(longest, scenario(1)).await;
             let unsteady = usize::from(result.is_ok());
             self.add(Counts { unsteady, ..Counts::default() });
@@ -58,12 +60,19 @@ impl Report {
 
     /// Tells how a scenario ended.
     pub(crate) fn tell(&self, name: &str, result: &Result<()>, took: Duration) {
-        let line = match result {
-            Ok(()) => format!("ok      {name} ({} ms)", took.as_millis()),
-            Err(error) => format!("FAILED  {name} ({} ms): {error:#}", took.as_millis()),
-        };
+        match result {
+            Ok(()) => say(&format!("ok      {name} ({} ms)", took.as_millis())),
+            Err(error) => {
+                self.remark(format!("FAILED  {name} ({} ms): {error:#}", took.as_millis()));
+            }
+        }
+        self.add(Counts::one(result.is_ok()));
+    }
+
+    /// Says a line now, and once more at the end of all tiers.
+    fn remark(&self, line: String) {
         say(&line);
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) += Counts::one(result.is_ok());
+        self.add(Counts { remarks: vec![line], ..Counts::default() });
     }
 
     /// Takes over what was told elsewhere.
@@ -73,10 +82,12 @@ impl Report {
 
     /// The last line.
     pub(crate) fn finish(&self) -> Counts {
-        let mut counts = *self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if counts.unsteady > STUMBLES {
-            say(&format!("FAILED  {} scenarios needed a second try", counts.unsteady));
+            let line = format!("FAILED  {} scenarios needed a second try", counts.unsteady);
+            say(&line);
             counts.failed += 1;
+            counts.remarks.push(line);
         }
         say(&format!(
             "{} scenarios passed ({} of them at a second try), {} failed",
@@ -96,9 +107,18 @@ pub(crate) async fn bounded<T>(
 }
 
 /// Writes a line for the developer.
+#[cfg(not(test))]
 pub(crate) fn say(line: &str) {
+    use std::io::Write as _;
     // A closed terminal is no reason to stop.
-    let _ = writeln!(io::stdout().lock(), "{line}");
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
+/// Only what is printed by the macro is kept back by the test harness; a made-up failure in the midst of a
+/// long output would be taken for one.
+#[cfg(test)]
+pub(crate) fn say(line: &str) {
+    println!("{line}");
 }
 
 #[cfg(test)]
@@ -122,9 +142,13 @@ mod tests {
     async fn a_second_try_is_told_apart() {
         let report = Report::in_real_time();
         assert_eq!([stumble(&report, 0).await, stumble(&report, 1).await], [1, 2]);
-        assert_eq!(report.finish(), Counts { passed: 2, failed: 0, unsteady: 1 });
+        let told = report.finish();
+        assert_eq!((told.passed, told.failed, told.unsteady), (2, 0, 1));
+        let [remark] = &told.remarks[..] else { panic!("{told:?}") };
+        assert!(remark.starts_with("AGAIN   it (") && remark.ends_with(": too slow"), "{remark}");
         assert_eq!(stumble(&report, 9).await, 2, "there is no third");
-        assert_eq!(report.finish(), Counts { passed: 2, failed: 1, unsteady: 1 });
+        let told = report.finish();
+        assert_eq!((told.passed, told.failed, told.unsteady, told.remarks.len()), (2, 1, 1, 3));
     }
 
     #[tokio::test]
@@ -140,7 +164,8 @@ mod tests {
     async fn what_does_not_depend_on_time_has_one() {
         let report = Report::default();
         assert_eq!(stumble(&report, 1).await, 1);
-        assert_eq!(report.finish(), Counts { passed: 0, failed: 1, unsteady: 0 });
+        let told = report.finish();
+        assert_eq!((told.passed, told.failed, told.unsteady, told.remarks.len()), (0, 1, 0, 1));
     }
 
     #[tokio::test(start_paused = true)]
