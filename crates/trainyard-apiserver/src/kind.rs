@@ -258,6 +258,12 @@ pub(crate) trait Rules: Send + Sync {
         Grace::None
     }
 
+    /// Says that the dependents of a deleted object stay unless the request says otherwise, in the
+    /// words of a warning to those who did not say.
+    fn leaves_dependents(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Turns an object of this row's version into the stored form (two views of one kind).
     fn to_stored(&self, object: Value) -> Value {
         object

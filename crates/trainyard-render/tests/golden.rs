@@ -69,3 +69,24 @@ fn the_time_follows_the_number_of_machines() {
     let (few, many) = (per_machine(300), per_machine(3000));
     assert!(many < 8.0 * few, "{few} s per machine for 300 machines, {many} for 3000");
 }
+
+/// The text of 5,000 machines that name each other is some hundred megabytes.
+#[test]
+#[ignore = "a measurement"]
+fn five_thousand_machines() {
+    let seconds = |template: &str, machines: usize| {
+        let nodes: Vec<_> = (0..machines).map(|at| format!("h{at}")).collect();
+        let times = (0..3).map(|_| {
+            let started = Instant::now();
+            let rendered = rendered(template, &nodes, &Wanted::default());
+            assert_eq!(rendered.parts.len(), machines);
+            per(started, 1)
+        });
+        times.fold(f64::INFINITY, f64::min)
+    };
+    let whole = data("mnist.yaml");
+    let short = whole.replace("{{.TF_CONFIG}}", "                none");
+    println!("5,000 machines that name each other: {:.3} s", seconds(&whole, 5000));
+    let (few, many) = (seconds(&short, 500), seconds(&short, 5000));
+    println!("5,000 machines: {many:.3} s, {:.1} times as long as 500", many / few);
+}

@@ -91,9 +91,10 @@ impl Calls {
     }
 
     /// Replaces an object or a subresource.
-    pub(super) async fn replace(&self, path: &str, object: &Value) -> Result<(), Error> {
+    pub(super) async fn replace(&self, path: &str, object: &Value) -> Result<Meta, Error> {
         let body = Some((WHOLE, object));
-        self.send::<Value>(Method::PUT, path, WHOLE, body).await.map(|_| ())
+        let answer: super::view::Bare = self.send(Method::PUT, path, METADATA, body).await?;
+        Ok(answer.metadata)
     }
 
     /// Merges a patch into an object or a subresource.

@@ -50,6 +50,14 @@ impl Error {
         }
     }
 
+    /// What went wrong, in the server's own words where it was the server.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Call { answer, .. } => words(answer),
+            other => other.to_string(),
+        }
+    }
+
     /// The HTTP code of a refusal; 0 for everything else.
     #[must_use]
     pub fn code(&self) -> u16 {

@@ -16,6 +16,7 @@ mod events;
 mod expiry;
 mod follow;
 mod garbage;
+mod jobs;
 mod namespaces;
 mod node_life;
 mod queue;
@@ -115,6 +116,7 @@ pub async fn run_all(client: Client, settings: Settings, stop: CancellationToken
     tasks.spawn(endpoints::run(context.clone()));
     tasks.spawn(expiry::run(context.clone()));
     tasks.spawn(garbage::run(context.clone()));
+    tasks.spawn(jobs::run(context.clone()));
     tasks.spawn(namespaces::run(context.clone()));
     tasks.spawn(node_life::run(context));
     // None ends by itself: whatever they are at is begun again from what the API server holds.

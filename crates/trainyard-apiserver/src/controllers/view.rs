@@ -17,6 +17,8 @@ pub(super) struct Meta {
     pub(super) resource_version: String,
     pub(super) creation_timestamp: Option<String>,
     pub(super) deletion_timestamp: Option<String>,
+    pub(super) deletion_grace_period_seconds: Option<i64>,
+    pub(super) generation: u64,
     #[serde(deserialize_with = "null_is_empty")]
     pub(super) labels: BTreeMap<String, String>,
     #[serde(deserialize_with = "null_is_empty")]

@@ -53,6 +53,7 @@ impl Kubelets {
         match target.subresource.as_deref().unwrap_or_default() {
             "log" => self.log(api, target, query).await,
             "exec" => self.session(api, target, query, request).await,
+            "portforward" => self.forward(api, target, request).await,
             "proxy" if target.kind.storage == "nodes" => {
                 self.node_proxy(api, target, query, rest).await
             }

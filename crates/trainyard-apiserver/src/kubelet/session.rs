@@ -1,12 +1,12 @@
-//! Sessions in containers: a websocket handed through to the node.
+//! Sessions in containers and forwarded ports: a connection handed through to the node.
 
-use http::{HeaderMap, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 
 use super::Kubelets;
-use super::reach::{container, node_of};
+use super::reach::{Address, container, node_of};
 use crate::answer::{self, Body};
 use crate::api::Api;
 use crate::failure::{About, Failure};
@@ -30,9 +30,34 @@ impl Kubelets {
         let container = container(&pod, query.text("container"))?;
         let address = Self::node(api, &node_of(&pod, name)?)?;
         let uri = format!("/exec/{}/{name}/{container}?{}", target.namespace, parameters(query));
+        self.hand_through(&address, uri, request).await
+    }
+
+    /// Forwards ports of a pod.
+    pub(super) async fn forward(
+        &self,
+        api: &Api,
+        target: &Target,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Failure> {
+        let name = target.name.as_deref().unwrap_or_default();
+        let pod = api.store.get("pods", &target.namespace, name);
+        let pod = pod.ok_or_else(|| Failure::not_found(About::new("", "pods", name)))?.value();
+        let address = Self::node(api, &node_of(&pod, name)?)?;
+        let uri = format!("/portForward/{}/{name}", target.namespace);
+        self.hand_through(&address, uri, request).await
+    }
+
+    /// Makes the client's connection the node's.
+    async fn hand_through(
+        &self,
+        address: &Address,
+        uri: String,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Failure> {
         let mut passed = Request::get(uri).body(Empty::new()).map_err(Failure::internal)?;
         *passed.headers_mut() = upgrade_headers(request.headers());
-        let mut response = self.ask(&address, passed).await?;
+        let mut response = self.ask(address, passed).await?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             let code = response.status().as_u16();
             let words = Limited::new(response.into_body(), WORDS).collect().await;
@@ -76,9 +101,10 @@ impl Kubelets {
     }
 }
 
-/// What makes a request the beginning of a websocket.
+/// What makes a request the beginning of a websocket, or of what older clients speak.
 fn upgrade_headers(headers: &HeaderMap) -> HeaderMap {
     let names = [
+        HeaderName::from_static("x-stream-protocol-version"),
         header::CONNECTION,
         header::UPGRADE,
         header::SEC_WEBSOCKET_KEY,

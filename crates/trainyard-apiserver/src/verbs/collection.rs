@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Response;
 use serde_json::{Map, json};
 
-use super::delete::remove;
+use super::delete::{remove, warn_of_orphans};
 use super::options::DeleteOptions;
 use super::selection::Selection;
 use super::{Ask, Target};
@@ -52,6 +52,7 @@ pub(super) async fn delete(
     let mut response = Response::new(answer::list::body(view, metadata, shown));
     let media = http::HeaderValue::from_static("application/json");
     response.headers_mut().insert(http::header::CONTENT_TYPE, media);
+    warn_of_orphans(ask, &options, &mut response);
     Ok(response)
 }
 

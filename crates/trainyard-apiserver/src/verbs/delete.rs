@@ -52,14 +52,24 @@ pub(super) async fn delete(
 ) -> Result<Response<Body>, Failure> {
     let options = DeleteOptions::read(ask, body)?;
     let deleted = remove(api, ask, name, &options).await?;
-    Ok(match deleted {
+    let mut response = match deleted {
         Deleted::Gone(last) if !SHOWN.contains(&ask.target.kind.storage.as_str()) => {
             answer::success(200, Some((&ask.target.about(name), &last.meta.uid)))
         }
         Deleted::Gone(object) | Deleted::Marked(object) => {
             write::answer(api, ask, 200, &object, &[])
         }
-    })
+    };
+    warn_of_orphans(ask, &options, &mut response);
+    Ok(response)
+}
+
+/// Warns those who did not say what is to become of dependents that stay.
+pub(super) fn warn_of_orphans(ask: &Ask, options: &DeleteOptions, response: &mut Response<Body>) {
+    let words = ask.target.kind.rules.leaves_dependents();
+    if let Some(words) = words.filter(|_| options.propagation.is_none()) {
+        answer::warn(response, &[words.to_owned()]);
+    }
 }
 
 /// Deletes an object, trying again when it is written in between.
@@ -201,7 +211,7 @@ enum Step {
 
 fn step(api: &Api, ask: &Ask, object: &mut Value, options: &DeleteOptions) -> Step {
     let now = api.clock.now();
-    let finalizers = set_finalizers(object, options.propagation);
+    let finalizers = set_finalizers(object, propagation(ask, object, options));
     definitions::before_delete(ask, object);
     let asked = options.grace.map(|n| if n < 0 { 1 } else { n });
     let grace = match ask.target.kind.rules.grace(object, asked) {
@@ -263,6 +273,15 @@ fn shorten(object: &mut Value, left: i64, grace: i64, now: Timestamp) {
     let at = at.unwrap_or(now).max(now);
     metadata["deletionTimestamp"] = json!(clock::seconds(at));
     metadata["deletionGracePeriodSeconds"] = json!(grace);
+}
+
+/// What is to become of an object's dependents.
+fn propagation(ask: &Ask, object: &Value, options: &DeleteOptions) -> Option<Propagation> {
+    let leaves = ask.target.kind.rules.leaves_dependents().is_some();
+    let decided = object["metadata"]["finalizers"].as_array().is_some_and(|all| {
+        all.iter().any(|finalizer| finalizer == FOREGROUND || finalizer == ORPHAN)
+    });
+    options.propagation.or_else(|| (leaves && !decided).then_some(Propagation::Orphan))
 }
 
 /// Sets what the garbage collector is to do; whether that changed anything.

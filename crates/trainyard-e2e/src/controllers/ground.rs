@@ -175,11 +175,11 @@ pub(super) async fn until(
 }
 
 impl Place {
-    /// The path of an object: `pods/a`, or `discovery.k8s.io/v1/endpointslices`.
+    /// The path of an object: `pods/a`, `batch/v1/jobs/a`, `discovery.k8s.io/v1/endpointslices`.
     pub(super) fn path(&self, name: &str) -> String {
         let parts: Vec<&str> = name.split('/').collect();
         match parts.as_slice() {
-            [group, version, rest @ ..] if group.contains('.') => {
+            [group, version, rest @ ..] if group.contains('.') || *group == "batch" => {
                 format!("/apis/{group}/{version}/namespaces/{}/{}", self.name, rest.join("/"))
             }
             _ => format!("/api/v1/namespaces/{}/{name}", self.name),

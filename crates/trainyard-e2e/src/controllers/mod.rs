@@ -2,7 +2,8 @@
 //!
 //! The cases know the API and nothing of the server behind it. [`run`] plays them on the embedded
 //! server and on the real kube-apiserver, without kube-controller-manager; [`play`] on whatever it is
-//! given.
+//! given. Those about jobs are also played on kube-controller-manager itself: what they expect is what
+//! it does.
 
 mod cases;
 mod ground;
@@ -67,11 +68,7 @@ pub async fn play(
     let ground = Ground::open(client, claims.path()).await?;
     let wanted = cases::all().into_iter();
     let wanted = wanted.filter(|case| filter.is_none_or(|filter| case.name.contains(filter)));
-    let one = async |case: cases::Case| {
-        let name = format!("{server}/{}", case.name);
-        report.play(&name, LONGEST, async |_| (case.play)(&ground).await).await;
-    };
-    futures::stream::iter(wanted).for_each_concurrent(AT_ONCE, one).await;
+    play_all(server, wanted, &ground, &report).await;
     let begun = Instant::now();
     tell("controllers/rest_when_all_is_done", &quiet::settle(&ground).await, begun);
     let begun = Instant::now();
@@ -84,6 +81,19 @@ pub async fn play(
     Ok(report.finish())
 }
 
+async fn play_all(
+    server: &str,
+    wanted: impl Iterator<Item = cases::Case>,
+    ground: &Ground,
+    report: &Report,
+) {
+    let one = async |case: cases::Case| {
+        let name = format!("{server}/{}", case.name);
+        report.play(&name, LONGEST, async |_| (case.play)(ground).await).await;
+    };
+    futures::stream::iter(wanted).for_each_concurrent(AT_ONCE, one).await;
+}
+
 async fn ended(stop: CancellationToken, running: JoinHandle<()>) -> Result<()> {
     stop.cancel();
     let ended = tokio::time::timeout(Duration::from_secs(10), running).await;
@@ -94,6 +104,7 @@ async fn ended(stop: CancellationToken, running: JoinHandle<()>) -> Result<()> {
 pub async fn run(filter: Option<&str>) -> Result<Counts> {
     let mut counts = on_embedded(filter).await?;
     counts += on_real(filter).await?;
+    counts += on_manager(filter).await?;
     Ok(counts)
 }
 
@@ -124,4 +135,37 @@ async fn on_real(filter: Option<&str>) -> Result<Counts> {
     let counts = play("real", plane.client(Identity::Admin)?, start, filter).await?;
     plane.check()?;
     Ok(counts)
+}
+
+/// Plays the cases about jobs on kube-controller-manager.
+async fn on_manager(filter: Option<&str>) -> Result<Counts> {
+    let wanted = cases::all().into_iter().filter(|case| case.name.starts_with("jobs/"));
+    let wanted = wanted.filter(|case| filter.is_none_or(|filter| case.name.contains(filter)));
+    let wanted: Vec<cases::Case> = wanted.collect();
+    if wanted.is_empty() {
+        return Ok(Counts::default());
+    }
+    let controllers = [
+        "garbage-collector-controller",
+        "job-controller",
+        "namespace-controller",
+        "serviceaccount-controller",
+        "ttl-after-finished-controller",
+    ];
+    let options = Options {
+        controllers: controllers.map(str::to_owned).to_vec(),
+        audit: false,
+        api_server_flags: vec!["--disable-admission-plugins=".to_owned()],
+        ..Options::default()
+    };
+    let mut plane = ControlPlane::start(options).await?;
+    let client = plane.client(Identity::Admin)?;
+    let claims = tempfile::Builder::new().prefix("trainyard-claims-").tempdir()?;
+    // Namespaces that nobody else makes here, such as that of the leases.
+    controllers::bootstrap(client.clone(), quick_settings(claims.path())).await?;
+    let ground = Ground::open(client, claims.path()).await?;
+    let report = Report::in_real_time();
+    play_all("manager", wanted.into_iter(), &ground, &report).await;
+    plane.check()?;
+    Ok(report.finish())
 }

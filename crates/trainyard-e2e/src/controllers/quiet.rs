@@ -9,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 use super::ground::{Ground, look};
 
 /// Objects that the controllers write. (Leases beat, and events come and go.)
-const WRITTEN: [&str; 9] = [
+const WRITTEN: [&str; 10] = [
     "/api/v1/configmaps",
     "/api/v1/endpoints",
     "/api/v1/namespaces",
@@ -18,6 +18,7 @@ const WRITTEN: [&str; 9] = [
     "/api/v1/persistentvolumes",
     "/api/v1/pods",
     "/api/v1/serviceaccounts",
+    "/apis/batch/v1/jobs",
     "/apis/discovery.k8s.io/v1/endpointslices",
 ];
 /// Longer than any time that is waited for.

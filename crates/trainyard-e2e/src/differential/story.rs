@@ -7,11 +7,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The topics, each a file.
-const TOPICS: [(&str, &str); 14] = [
+const TOPICS: [(&str, &str); 15] = [
     ("definitions", include_str!("cases/definitions.yaml")),
     ("defaults", include_str!("cases/defaults.yaml")),
     ("deletes", include_str!("cases/deletes.yaml")),
     ("discovery", include_str!("cases/discovery.yaml")),
+    ("jobs", include_str!("cases/jobs.yaml")),
     ("lists", include_str!("cases/lists.yaml")),
     ("namespaces", include_str!("cases/namespaces.yaml")),
     ("patches", include_str!("cases/patches.yaml")),

@@ -180,7 +180,7 @@ impl Bed {
 }
 
 /// Command lines of processes that name a folder there or in their environment.
-fn processes_about(folder: &str) -> Result<Vec<String>> {
+pub(crate) fn processes_about(folder: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")?.flatten() {
         let is_process = entry.file_name().to_string_lossy().parse::<u32>().is_ok();

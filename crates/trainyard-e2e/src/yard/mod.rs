@@ -7,7 +7,8 @@ mod bed;
 mod docs;
 mod matrix;
 mod scenarios;
-mod sdk;
+pub(crate) mod sdk;
+mod simpletfjob;
 mod stories;
 mod training;
 
@@ -22,6 +23,7 @@ use crate::kubectl::Kubectl;
 use crate::suite::install;
 use crate::suite::report::Report;
 pub use bed::Bed;
+pub(crate) use bed::processes_about;
 
 /// What a tutorial's image holds, for pods of a manifest that is used as it stands.
 const MNIST: &str = "import sys, os\nprint(*sys.argv[1:])\n\
@@ -68,6 +70,9 @@ pub async fn run(binary: &Path, wish: Wish<'_>) -> Result<Counts> {
     if wish.wants("training") {
         let play = async |_| training::run(binary).await;
         report.play("training/digits", training::LONGEST, play).await;
+    }
+    if wish.wants("simpletfjob") {
+        told(&report, "simpletfjob/trains", simpletfjob::run(binary)).await;
     }
     if wish.wants("sdk") {
         sdk::run(binary, &report).await?;
@@ -127,6 +132,7 @@ async fn referee(wish: Wish<'_>, report: &Report) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let wants = |_: &str| true;
     matrix::run(&plane.kubectl(), "referee", wants, dir.path(), report).await;
+    told(report, "referee/simpletfjob", simpletfjob::accepted(&plane.kubectl())).await;
     plane.check()
 }
 

@@ -70,7 +70,7 @@ async fn play(python: &Path, script: &Path, bed: &Bed, report: &Report) -> Resul
 }
 
 /// An environment with the SDK, made once.
-async fn provide() -> Result<PathBuf> {
+pub(crate) async fn provide() -> Result<PathBuf> {
     let name = format!("{SDK}-{CLIENT}").replace("==", "-");
     let home = cache_root()?.join("sdk").join(name);
     let python = home.join("bin/python");

@@ -5,6 +5,7 @@ mod claims;
 mod endpoints;
 mod expiry;
 mod garbage;
+mod jobs;
 mod namespaces;
 mod nodes;
 
@@ -47,6 +48,7 @@ pub(super) fn all() -> Vec<Case> {
         endpoints::all(),
         expiry::all(),
         garbage::all(),
+        jobs::all(),
         namespaces::all(),
         nodes::all(),
     ]

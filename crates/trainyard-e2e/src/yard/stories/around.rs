@@ -6,6 +6,7 @@ use serde_json::json;
 use super::{Story, stories};
 use crate::check::contains;
 use crate::control_plane::KUBERNETES_VERSION;
+use crate::forward::{self, Forwarded};
 use crate::yard::bed::Bed;
 
 pub(super) fn all() -> Vec<Story> {
@@ -18,7 +19,8 @@ pub(super) fn all() -> Vec<Story> {
         get_all, "get all", "pods, services and jobs at once";
         fresh, "get ns,sc", "what a new yard has: namespaces default, kube-system, kubeflow; a default class";
         server_side, "apply --server-side", "refused, and what does the same";
-        attach, "attach, port-forward", "refused, and what does the same";
+        attach, "attach", "refused, and what does the same";
+        port_forward, "port-forward pod/… :7000", "a port of a pod on this machine";
         misspelt, "create -f (invalid)", "which field, what it holds, what is allowed";
     ]
 }
@@ -89,10 +91,19 @@ async fn server_side(bed: &Bed, ns: &str) -> Result<()> {
 async fn attach(bed: &Bed, ns: &str) -> Result<()> {
     super::pods::run(bed, ns, &super::pods::pod("p", "sleep 600")).await?;
     let told = bed.kubectl.run(&["-n", ns, "attach", "p"]).await?.stderr_of_failure()?;
-    contains("attach", &told, &["kubectl"])?;
-    let told = bed.kubectl.run(&["-n", ns, "port-forward", "p", ":80"]).await?;
-    ensure!(!told.success(), "{}", told.stdout);
-    Ok(())
+    contains("attach", &told, &["kubectl"])
+}
+
+async fn port_forward(bed: &Bed, ns: &str) -> Result<()> {
+    super::pods::run(bed, ns, &super::pods::pod("echo", &forward::echo(7000))).await?;
+    let words = ["-n", ns, "logs", "echo"];
+    bed.until(&words, "its words", |log| log.contains("listens")).await?;
+    let forwarded = Forwarded::start(&bed.kubectl, &["-n", ns, "pod/echo"], 7000).await?;
+    for text in [b"hello".to_vec(), vec![7; 1_000_000]] {
+        ensure!(forwarded.ask(&text).await? == text, "the answer to {} bytes", text.len());
+    }
+    let closed = Forwarded::start(&bed.kubectl, &["-n", ns, "pod/echo"], 7001).await?;
+    contains("a complaint", &closed.complaint().await?, &["7001", "refused"])
 }
 
 async fn misspelt(bed: &Bed, ns: &str) -> Result<()> {

@@ -18,7 +18,7 @@ pub(super) fn all() -> Vec<Story> {
         deleted, "delete tfjob X", "its pods and services go with it";
         events, "events --for tfjob/X, get events --sort-by", "what happened, in order";
         too_large, "describe pod (does not fit)", "`FailedScheduling`, with the resource that is short; the job holds nothing meanwhile";
-        batch_job, "get job", "a plain Job is kept as an object; nothing runs it yet";
+        batch_job, "wait --for=condition=Complete job/X, logs job/X", "a plain Job runs to its end, and its pod stays for its log";
     ]
 }
 
@@ -136,10 +136,17 @@ async fn batch_job(bed: &Bed, ns: &str) -> Result<()> {
         "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "plain"},
         "spec": {"template": {"spec": {
             "restartPolicy": "Never",
-            "containers": [{"name": "main", "image": "test", "command": ["true"]}],
+            "containers": [{"name": "main", "image": "test", "command": ["echo", "done"]}],
         }}},
     });
     bed.feed(&["-n", ns, "create", "-f", "-"], &object.to_string()).await?;
+    let complete = "--for=condition=Complete";
+    bed.ok(&["-n", ns, "wait", complete, "--timeout=60s", "job/plain"]).await?;
     let table = bed.ok(&["-n", ns, "get", "job", "plain"]).await?;
-    contains("get job", &table, &["plain", "0/1"])
+    contains("get job", &table, &["plain", "Complete", "1/1"])?;
+    equal("its log", bed.ok(&["-n", ns, "logs", "job/plain"]).await?.as_str(), "done\n")?;
+    bed.ok(&["-n", ns, "delete", "job", "plain"]).await?;
+    bed.until(&["-n", ns, "get", "pods", "-o", "name"], "an end of its pod", str::is_empty)
+        .await
+        .map(drop)
 }

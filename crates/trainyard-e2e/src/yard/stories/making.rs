@@ -12,7 +12,7 @@ pub(super) fn all() -> Vec<Story> {
         secret, "create secret generic X", "the same, encoded";
         namespace, "create namespace X", "with its account and the authority's certificate";
         account_and_token, "create serviceaccount X, create token X", "an account, and a token that the server takes";
-        job, "create job X --image -- CMD", "a Job, kept as an object";
+        job, "create job X --image -- CMD", "a Job, which runs to its end";
         service, "create service clusterip X, expose pod X", "a Service";
         rights, "create role, rolebinding, clusterrole, clusterrolebinding", "kept as they are";
         priority_class, "create priorityclass X --value", "numbers that pods get by its name";
@@ -70,7 +70,9 @@ async fn account_and_token(bed: &Bed, ns: &str) -> Result<()> {
 
 async fn job(bed: &Bed, ns: &str) -> Result<()> {
     let words = ["-n", ns, "create", "job", "j", "--image=test", "--", "true"];
-    equal("create", bed.ok(&words).await?.trim(), "job.batch/j created")
+    equal("create", bed.ok(&words).await?.trim(), "job.batch/j created")?;
+    let complete = "--for=condition=Complete";
+    bed.ok(&["-n", ns, "wait", complete, "--timeout=60s", "job/j"]).await.map(drop)
 }
 
 async fn service(bed: &Bed, ns: &str) -> Result<()> {
