@@ -45,6 +45,12 @@ pub const ANNOTATION_GANG: &str = "trainyard.dev/gang";
 /// Annotation: how many pods that gang has.
 pub const ANNOTATION_GANG_SIZE: &str = "trainyard.dev/gang-size";
 
+/// Annotation: the port of a pod that programs on its node's machine may reach, by number or by name.
+/// Trainyard's node opens it on loopback and answers with [`ANNOTATION_ADDRESS`]; others ignore it.
+pub const ANNOTATION_EXPOSE: &str = "trainyard.dev/expose";
+/// Annotation: where on the node's machine that port is.
+pub const ANNOTATION_ADDRESS: &str = "trainyard.dev/address";
+
 /// Component under which events are reported, as users know it.
 pub const EVENT_SOURCE: &str = "tf-operator";
 /// Lower-case replica type of the TensorBoard pod and service.

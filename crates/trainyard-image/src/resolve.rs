@@ -90,19 +90,30 @@ impl Images {
         progress: impl Fn(Progress) + Send + Sync,
     ) -> Result<Arc<Image>, ImageError> {
         let inner = &self.inner;
-        let parsed = Reference::parse(reference).map_err(|reason| ImageError::InvalidName {
+        let invalid = |reason: &str| ImageError::InvalidName {
             reference: reference.to_owned(),
             reason: reason.to_owned(),
-        })?;
-        let mapping = find_mapping(&inner.settings.mappings, &parsed);
+        };
+        let (parsed, mapping) = match Reference::parse(reference) {
+            Ok(parsed) => {
+                let mapping = find_mapping(&inner.settings.mappings, &parsed);
+                (Some(parsed), mapping)
+            }
+            // A name that the manifest left open is none, unless the user said what it means.
+            Err(reason) => {
+                let mapping = inner.settings.mappings.iter().find(|m| m.name == reference);
+                (None, Some(mapping.ok_or_else(|| invalid(reason))?))
+            }
+        };
+        let is_official = |parsed: &Reference| parsed.is_tensorflow() || parsed.is_python();
         let mut meaning = Meaning {
             reference,
             name: reference.split('@').next().unwrap_or(reference).to_owned(),
             mapping,
-            official: parsed.is_tensorflow() || parsed.is_python(),
+            official: parsed.as_ref().is_some_and(is_official),
             remarks: Vec::new(),
         };
-        if parsed.digest.is_some() {
+        if parsed.as_ref().is_some_and(|parsed| parsed.digest.is_some()) {
             meaning.remarks.push("the digest says nothing here".to_owned());
         }
         let official = match mapping.map(|mapping| &mapping.target) {
@@ -111,7 +122,7 @@ impl Images {
             Some(Target::Official(name)) => Reference::parse(name).map_err(|reason| {
                 ImageError::InvalidName { reference: name.clone(), reason: reason.to_owned() }
             })?,
-            None => parsed,
+            None => parsed.ok_or_else(|| invalid("invalid reference format"))?,
         };
         let demand = inner.demand(&official, requirements, &mut meaning)?;
         let found = self.held(&demand, &meaning, policy, &progress).await?;

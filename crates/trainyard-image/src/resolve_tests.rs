@@ -45,6 +45,16 @@ async fn names_that_are_none_are_told_as_a_kubelet_does() {
 }
 
 #[tokio::test]
+async fn a_name_that_is_left_open_means_what_the_user_says() {
+    let images = with(&["<DOCKER_USERNAME>/tf-mnist:gpu=host"]);
+    let found = images.get("<DOCKER_USERNAME>/tf-mnist:gpu", PullPolicy::Always).await.unwrap();
+    assert_eq!(found.id, "trainyard://host");
+    assert!(found.note.contains("<DOCKER_USERNAME>/tf-mnist:gpu"), "{}", found.note);
+    let (kind, _) = images.error("<DOCKER_USERNAME>/tf-mnist:cpu", PullPolicy::Always).await;
+    assert_eq!(kind, "InvalidImageName");
+}
+
+#[tokio::test]
 async fn unmapped_images_name_the_remedies() {
     let digest = "a".repeat(64);
     let name = format!("gcr.io/me/mnist:1@sha256:{digest}");

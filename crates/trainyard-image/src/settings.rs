@@ -123,10 +123,12 @@ impl Mapping {
     }
 
     pub(crate) fn new(name: &str, target: &str, base: &Path) -> Result<Self, String> {
-        let parsed =
-            Reference::parse(name).map_err(|why| format!("{name:?} is no image: {why}"))?;
-        if parsed.digest.is_some() {
-            return Err(format!("{name:?} has a digest; give the name with or without a tag"));
+        match Reference::parse(name) {
+            Ok(parsed) if parsed.digest.is_some() => {
+                return Err(format!("{name:?} has a digest; give the name with or without a tag"));
+            }
+            Err(why) if !is_left_open(name) => return Err(format!("{name:?} is no image: {why}")),
+            _ => {}
         }
         Ok(Self {
             name: name.to_owned(),
@@ -135,6 +137,12 @@ impl Mapping {
             working_dir: None,
         })
     }
+}
+
+/// Names with a part in angle brackets, as manifests have them that are to be completed by the reader.
+fn is_left_open(name: &str) -> bool {
+    let closed = name.find('<').is_some_and(|at| name[at..].find('>').is_some_and(|end| end > 1));
+    closed && !name.contains(char::is_whitespace)
 }
 
 impl Target {
@@ -232,6 +240,7 @@ mod tests {
         assert_eq!(mapping.target, Target::Environment(PathBuf::from("/base/venvs/a")));
         assert_eq!(Mapping::parse("mnist=host", base()).unwrap().target, Target::Host);
         assert!(Mapping::parse("mnist=python:3.11-slim", base()).is_ok());
+        assert_eq!(Mapping::parse("<IMAGE>=host", base()).unwrap().name, "<IMAGE>");
     }
 
     #[test]
@@ -239,6 +248,9 @@ mod tests {
         for (text, words) in [
             ("mnist", "there is no ="),
             ("Mnist=host", "must be lowercase"),
+            ("<IMAGE=host", "is no image"),
+            ("<>=host", "is no image"),
+            ("<MY IMAGE>=host", "is no image"),
             ("mnist=", "is no image"),
             ("mnist=env:", "names no folder"),
             ("mnist=gcr.io/other", "none that can be made here"),

@@ -67,6 +67,11 @@ const TOP: [&str; 11] = [
     "usr/lib/wsl",
 ];
 
+/// The folder among these that is the place of programs that no package manager knows.
+const EXTENDED: &str = "opt";
+/// Each of its parts is a mount more for every container.
+const MOST_PARTS: usize = 32;
+
 /// Names under `/etc`; a star at the end takes all that begin so. Of `ssl` and `pki` only what is public.
 const ETC: [&str; 44] = [
     "ld.so.cache",
@@ -179,8 +184,16 @@ fn host(root: &Path) -> Vec<SystemView> {
     let show = |name: &str| show(root, name, usr.as_deref()?);
     for name in TOP {
         // What lies inside another is there for `is_shown` only.
-        if !name.starts_with("usr/") {
-            views.extend(show(name));
+        if name.starts_with("usr/") {
+            continue;
+        }
+        match parts(root, name) {
+            Some(parts) => {
+                let target = Path::new("/").join(name);
+                views.push(SystemView::Directory { target, mode: 0o755 });
+                views.extend(parts.iter().filter_map(|part| show(part)));
+            }
+            None => views.extend(show(name)),
         }
     }
     for (target, mode) in OWN {
@@ -204,6 +217,25 @@ fn host(root: &Path) -> Vec<SystemView> {
     views.push(file("/etc/nsswitch.conf", NSSWITCH.to_owned()));
     views.push(file("/etc/host.conf", "multi on\n".to_owned()));
     views
+}
+
+/// What is in a folder that images put programs of their own into, so that it can have more inside than
+/// on the host; none where it is shown as it is.
+fn parts(root: &Path, name: &str) -> Option<Vec<String>> {
+    let path = root.join(name);
+    if name != EXTENDED || !path.symlink_metadata().ok()?.is_dir() {
+        return None;
+    }
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).ok()? {
+        let entry = entry.ok()?.file_name().into_string().ok()?;
+        found.push(format!("{name}/{entry}"));
+        if found.len() > MOST_PARTS {
+            return None;
+        }
+    }
+    found.sort();
+    Some(found)
 }
 
 /// Who there is inside.
@@ -340,6 +372,21 @@ mod tests {
         assert!(matches!(find(&views, "/etc/python3.11"), Some(SystemView::Bind { .. })));
         assert_eq!(find(&views, "/etc/protocols"), None, "it points nowhere");
         assert_eq!(find(&views, "/etc/services"), None, "not everyone may read it");
+    }
+
+    #[test]
+    fn a_place_for_programs_can_have_more_inside() {
+        let machine = machine();
+        let own = SystemView::Directory { target: "/opt".into(), mode: 0o755 };
+        assert_eq!(find(&host(machine.path()), "/opt"), Some(&own));
+        std::fs::create_dir(machine.path().join("opt/tool")).unwrap();
+        let views = host(machine.path());
+        assert_eq!(find(&views, "/opt"), Some(&own));
+        assert!(matches!(find(&views, "/opt/tool"), Some(SystemView::Bind { .. })));
+        for number in 0..MOST_PARTS {
+            std::fs::create_dir(machine.path().join(format!("opt/{number}"))).unwrap();
+        }
+        assert!(matches!(find(&host(machine.path()), "/opt"), Some(SystemView::Bind { .. })));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod env;
 mod error;
 mod events;
 mod logs;
+mod meter;
 mod net;
 mod network;
 mod node;
@@ -33,6 +34,7 @@ mod yard;
 pub use agent::run;
 pub use error::AgentError;
 pub use logs::{KeptLine, KeptLines, KeptRun, kept_runs};
+pub use meter::{Meter, PodUse};
 pub use options::{Options, Outbound, Timings, Wish};
 pub use trainyard_holder::protocol::{Isolation, Network};
 

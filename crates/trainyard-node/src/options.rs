@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use trainyard_holder::protocol::{Isolation, Network};
 
+use crate::meter::Meter;
+
 /// Settings of an agent.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -46,6 +48,8 @@ pub struct Options {
     pub client_names: Vec<String>,
     /// Host and port of the API server, for pods that talk to it.
     pub api_server: Option<String>,
+    /// Reads what pods use, for whoever shares this process.
+    pub meter: Meter,
     /// Durations.
     pub timing: Timings,
 }

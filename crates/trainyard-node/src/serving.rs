@@ -8,13 +8,14 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::error::AgentError;
 use crate::logs::{LogSource, PodPlace};
 use crate::options::Options;
-use crate::pod::Live;
-use crate::serve::{self, ExecAsk, ExecSession, LogAsk, Pods, Refused, Summary};
+use crate::pod::{Behind, Live};
+use crate::serve::{self, ExecAsk, ExecSession, ForwardTarget, LogAsk, Pods, Refused, Summary};
 use crate::shared::{Shared, lock};
 use crate::status::{ContainerRecord, State};
 
@@ -109,6 +110,26 @@ impl Pods for NodePods {
             (State::Running(_), Some(run)) => sessions::open(&self.shared, &run, ask).await,
             _ => Err(Refused::BadRequest(format!("container {} is not running", ask.container))),
         }
+    }
+
+    async fn connect(&self, target: ForwardTarget, port: u16) -> Result<TcpStream, Refused> {
+        let live = self.find(&target.namespace, &target.pod)?;
+        if target.uid.as_ref().is_some_and(|uid| *uid != live.uid) {
+            return Err(Refused::NotFound(format!("pod {} is another one now", target.pod)));
+        }
+        let record = live.record();
+        let runs = |container: &ContainerRecord| matches!(container.state, State::Running(_));
+        if !record.containers.iter().any(runs) {
+            return Err(Refused::BadRequest(format!("pod {} is not running", target.pod)));
+        }
+        let own = record.pod_ip.unwrap_or_else(|| self.shared.node_address(&live.pod()));
+        let connected = Behind::new(&self.shared, &live.uid, own, port).connect().await;
+        connected.map_err(|error| {
+            Refused::BadRequest(format!(
+                "failed to connect to localhost:{port} inside pod {}: {error}",
+                target.pod
+            ))
+        })
     }
 
     async fn summary(&self) -> Result<Summary, Refused> {

@@ -181,7 +181,7 @@ fn keep_template_metadata(metadata: &mut Value, template: Option<&Value>) {
 }
 
 /// What the job says to whoever runs its pods; the template's own word counts more.
-fn pass_annotations_on(metadata: &mut Value, annotations: &BTreeMap<String, String>) {
+pub(super) fn pass_annotations_on(metadata: &mut Value, annotations: &BTreeMap<String, String>) {
     let Some(metadata) = metadata.as_object_mut().filter(|_| !annotations.is_empty()) else {
         return;
     };

@@ -9,7 +9,7 @@ use trainyard_api::{JobStatus, TensorBoard, names};
 
 use super::{
     end::{End, end},
-    objects::Builder,
+    objects::{Builder, pass_annotations_on},
     removal::pod_removal,
     restart::{due_for, note_disruption},
     roster::Roster,
@@ -117,7 +117,11 @@ fn pod(builder: &Builder<'_>, board: &TensorBoard) -> Create {
     set(&mut spec, "imagePullSecrets", of_template("imagePullSecrets"));
     set(&mut spec, "serviceAccountName", of_template("serviceAccountName"));
     set(&mut spec, "securityContext", of_template("securityContext"));
-    let metadata = builder.metadata(&name, &builder.labels(names::TENSORBOARD, 0));
+    let mut metadata = builder.metadata(&name, &builder.labels(names::TENSORBOARD, 0));
+    // It runs in the environment of the training, and a browser on the node's machine may look at it.
+    let mut annotations = builder.meta.annotations.clone();
+    annotations.insert(names::ANNOTATION_EXPOSE.to_owned(), PORT.to_string());
+    pass_annotations_on(&mut metadata, &annotations);
     let body = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
     Create { name, group: names::TENSORBOARD, index: 0, body }
 }

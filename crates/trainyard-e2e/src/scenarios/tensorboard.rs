@@ -56,6 +56,8 @@ async fn its_pod_and_service(world: World) -> Result<()> {
     equal("mounts of the training", &container["volumeMounts"][0]["mountPath"], "/logs")?;
     equal("volumes of the training", &pod["spec"]["volumes"][0]["name"], "logs")?;
     equal("it is kept alive", &pod["spec"]["restartPolicy"], "Always")?;
+    let asked = &pod["metadata"]["annotations"]["trainyard.dev/expose"];
+    equal("a node's machine may reach it", asked, "6006")?;
     let owner = &pod["metadata"]["ownerReferences"][0]["uid"];
     equal("owner", owner, &job["metadata"]["uid"])?;
     let labels = &pod["metadata"]["labels"];

@@ -6,6 +6,7 @@
 
 mod accept;
 pub(crate) mod dns;
+pub(crate) mod door;
 pub(crate) mod forward;
 pub(crate) mod hosts;
 pub(crate) mod names;

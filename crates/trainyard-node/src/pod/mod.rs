@@ -12,6 +12,7 @@ mod limits;
 mod live;
 mod loopback;
 mod probing;
+mod reach;
 mod report;
 mod root;
 mod security;
@@ -24,6 +25,7 @@ use k8s_openapi::api::core::v1::Container;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use live::{Live, Run};
+pub(crate) use reach::Behind;
 pub(crate) use tidy::keep_logs_within_bounds;
 pub(crate) use worker::run;
 

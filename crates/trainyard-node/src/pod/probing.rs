@@ -9,10 +9,9 @@ use k8s_openapi::api::core::v1::Container;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use trainyard_holder::protocol::Place;
 
 use super::container::grace_of;
-use super::{Context, exec};
+use super::{Context, exec, reach};
 use crate::events::Weight;
 use crate::probes::{ContainerProbes, Plan, Report, Target, drive};
 
@@ -84,19 +83,8 @@ impl Target for Reached<'_> {
                 io::Error::new(io::ErrorKind::NotFound, format!("there is no host {host}"))
             })?,
         };
-        let live = self.context.live;
-        let place = Place::Pod(live.uid.clone());
         let address = SocketAddrV4::new(address, port);
-        let socket = self.context.shared.yard.connect(place, address).await;
-        let socket = socket.map_err(|refusal| io::Error::other(refusal.to_string()))?;
-        let stream = std::net::TcpStream::from(socket);
-        stream.set_nonblocking(true)?;
-        let stream = TcpStream::from_std(stream)?;
-        stream.writable().await?;
-        match stream.take_error()? {
-            Some(error) => Err(error),
-            None => Ok(stream),
-        }
+        reach::connected(&self.context.shared.yard, &self.context.live.uid, address).await
     }
 
     async fn exec(&self, command: &[String]) -> Result<(i32, Vec<u8>), String> {

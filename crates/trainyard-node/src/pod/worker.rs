@@ -17,7 +17,7 @@ use super::report::Report;
 use super::stop::{Stopped, Stopper, Stopping, order};
 use super::unsupported::unsupported;
 use super::{Context, Live};
-use super::{limits, loopback, security};
+use super::{limits, loopback, reach, security};
 use crate::env::Facts;
 use crate::events::Weight;
 use crate::net::hosts::Identity;
@@ -153,6 +153,7 @@ async fn lived(
         ended = containers(&context, spec, stopping) => ended,
         never = tend(shared, live, pod, &volumes) => match never {},
         never = loopback::follow_names(&context, pod) => match never {},
+        never = reach::keep_open(&context, pod) => match never {},
     }
 }
 

@@ -85,6 +85,11 @@ impl Pods for FakePods {
         }
     }
 
+    async fn connect(&self, _: ForwardTarget, port: u16) -> Result<TcpStream, Refused> {
+        let connected = TcpStream::connect(("127.0.0.1", port)).await;
+        connected.map_err(|error| Refused::BadRequest(error.to_string()))
+    }
+
     async fn summary(&self) -> Result<Summary, Refused> {
         if self.broken {
             return Err(Refused::Internal("the holder does not answer".to_owned()));

@@ -1,11 +1,12 @@
-//! The HTTPS API that a kubelet serves to the API server: container logs, exec over websockets, stats,
-//! the list of pods.
+//! The HTTPS API that a kubelet serves to the API server: container logs, exec over websockets,
+//! forwarded ports, stats, the list of pods.
 //!
 //! Knows pods only through the [`Pods`] trait. Lets nobody in without a client certificate of the given
 //! authority. Everything is bounded: connections, streams, messages, headers.
 
 mod clients;
 mod exec;
+mod forward;
 mod log_query;
 mod metrics;
 mod pods;
@@ -29,7 +30,7 @@ mod server_tests;
 use std::io;
 
 pub(crate) use clients::Clients;
-pub(crate) use pods::{ExecAsk, ExecSession, LogAsk, Pods, Refused, TerminalSize};
+pub(crate) use pods::{ExecAsk, ExecSession, ForwardTarget, LogAsk, Pods, Refused, TerminalSize};
 pub(crate) use server::serve;
 pub(crate) use stats::{
     ContainerStats, CpuStats, FsStats, MemoryStats, NodeStats, PodReference, PodStats,

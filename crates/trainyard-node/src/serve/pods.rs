@@ -5,6 +5,7 @@ use std::future::Future;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 
 use super::stats::Summary;
 use crate::logs::LogSource;
@@ -17,6 +18,13 @@ pub(crate) trait Pods: Send + Sync + 'static {
 
     /// Starts a program in a running container.
     fn exec(&self, ask: ExecAsk) -> impl Future<Output = Result<ExecSession, Refused>> + Send;
+
+    /// Connects to a port of a pod, from inside it.
+    fn connect(
+        &self,
+        target: ForwardTarget,
+        port: u16,
+    ) -> impl Future<Output = Result<TcpStream, Refused>> + Send;
 
     /// What the node and its pods use now.
     fn summary(&self) -> impl Future<Output = Result<Summary, Refused>> + Send;
@@ -60,6 +68,17 @@ pub(crate) struct ExecAsk {
     pub(crate) stderr: bool,
     /// On a terminal: one stream for both outputs.
     pub(crate) tty: bool,
+}
+
+/// The pod whose ports are forwarded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ForwardTarget {
+    /// Its namespace.
+    pub(crate) namespace: String,
+    /// Its name.
+    pub(crate) pod: String,
+    /// Its uid, if it must be a certain one.
+    pub(crate) uid: Option<String>,
 }
 
 /// A program that was started.

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::pods::{LogAsk, Pods, Refused};
-use super::{exec, log_query, metrics};
+use super::{exec, forward, log_query, metrics};
 use crate::logs::{self, LogError};
 
 /// Logs that are read at once.
@@ -26,11 +26,15 @@ const LOGS: usize = 128;
 /// Programs that run through the API at once.
 const EXECS: usize = 64;
 
+/// Clients that forward ports through the API at once.
+const FORWARDS: usize = 64;
+
 /// What requests share.
 pub(super) struct Node<P> {
     pub(super) pods: Arc<P>,
     pub(super) logs: Arc<Semaphore>,
     pub(super) execs: Arc<Semaphore>,
+    pub(super) forwards: Arc<Semaphore>,
     pub(super) stop: CancellationToken,
     /// What outlives its request.
     pub(super) tasks: TaskTracker,
@@ -42,6 +46,7 @@ impl<P> Node<P> {
             pods,
             logs: Arc::new(Semaphore::new(LOGS)),
             execs: Arc::new(Semaphore::new(EXECS)),
+            forwards: Arc::new(Semaphore::new(FORWARDS)),
             stop,
             tasks,
         }
@@ -52,7 +57,8 @@ pub(super) fn router<P: Pods>(node: Arc<Node<P>>) -> Router {
     let run = get(exec::by_name).post(exec::by_name);
     let run_by_uid = get(exec::by_uid).post(exec::by_uid);
     let attach = || async { absent("attach", "kubectl logs -f shows what a container prints") };
-    let forward = || async { absent("port-forward", "kubectl exec can run a client in the pod") };
+    let forward = get(forward::by_name).post(forward::by_name);
+    let forward_by_uid = get(forward::by_uid).post(forward::by_uid);
     let command = || async { absent("run", "use exec") };
     Router::new()
         .route("/healthz", get(|| async { "ok" }))
@@ -64,7 +70,8 @@ pub(super) fn router<P: Pods>(node: Arc<Node<P>>) -> Router {
         .route("/exec/{namespace}/{pod}/{container}", run)
         .route("/exec/{namespace}/{pod}/{uid}/{container}", run_by_uid)
         .route("/attach/{*rest}", any(attach))
-        .route("/portForward/{*rest}", any(forward))
+        .route("/portForward/{namespace}/{pod}", forward)
+        .route("/portForward/{namespace}/{pod}/{uid}", forward_by_uid)
         .route("/run/{*rest}", any(command))
         .fallback(async || (StatusCode::NOT_FOUND, "this node's API has no such path"))
         .with_state(node)

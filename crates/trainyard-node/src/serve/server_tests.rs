@@ -93,7 +93,7 @@ async fn what_is_not_there_says_so() {
         ("GET", "/metrics/resource", 200, "resource_scrape_error 1"),
         ("POST", "/attach/ns/pod/main?output=1", 501, "attach is not available"),
         ("GET", "/attach/ns/pod/uid/main", 501, "kubectl logs -f"),
-        ("POST", "/portForward/ns/pod", 501, "port-forward is not available"),
+        ("POST", "/portForward/ns/pod", 400, "SPDY/3.1+portforward.k8s.io"),
         ("POST", "/run/ns/pod/main", 501, "use exec"),
         ("GET", "/nothing", 404, "no such path"),
         ("DELETE", "/pods", 405, ""),

@@ -31,32 +31,51 @@ pub(super) fn negotiate(headers: &HeaderMap) -> Result<(Protocol, Response), Str
     if !tokens(headers, &CONNECTION).any(|token| token.eq_ignore_ascii_case("upgrade")) {
         return Err(format!("an upgrade to a websocket is required: {WANTED}"));
     }
-    let upgrades: Vec<&str> = tokens(headers, &UPGRADE).collect();
-    if !upgrades.iter().any(|token| token.eq_ignore_ascii_case("websocket")) {
+    if !asks_for(headers, "websocket") {
+        let upgrades: Vec<&str> = tokens(headers, &UPGRADE).collect();
         return Err(format!("{} is not spoken here: {WANTED}", upgrades.join(", ")));
     }
+    let known = |token: &str| [Protocol::V5, Protocol::V4].into_iter().find(|p| p.name() == token);
+    let protocol = tokens(headers, &SEC_WEBSOCKET_PROTOCOL)
+        .find_map(known)
+        .ok_or_else(|| format!("none of the websocket's protocols is spoken here: {WANTED}"))?;
+    Ok((protocol, websocket(headers, protocol.name())?))
+}
+
+/// Whether a request wants its connection to become this.
+pub(super) fn asks_for(headers: &HeaderMap, what: &str) -> bool {
+    let says =
+        |name, word: &str| tokens(headers, name).any(|token| token.eq_ignore_ascii_case(word));
+    says(&CONNECTION, "upgrade") && says(&UPGRADE, what)
+}
+
+/// The answer that begins a websocket with this protocol, which must be among those that are offered.
+pub(super) fn websocket(headers: &HeaderMap, protocol: &'static str) -> Result<Response, String> {
     if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
         return Err("the websocket's version must be 13".to_owned());
     }
     let key = headers.get(SEC_WEBSOCKET_KEY).ok_or("the websocket's key is missing")?;
-    let protocol = tokens(headers, &SEC_WEBSOCKET_PROTOCOL)
-        .find_map(|token| [Protocol::V5, Protocol::V4].into_iter().find(|one| one.name() == token))
-        .ok_or_else(|| format!("none of the websocket's protocols is spoken here: {WANTED}"))?;
+    if !tokens(headers, &SEC_WEBSOCKET_PROTOCOL).any(|token| token == protocol) {
+        return Err(format!("the websocket's protocol must be {protocol}"));
+    }
     let accept = HeaderValue::try_from(derive_accept_key(key.as_bytes()))
         .map_err(|error| error.to_string())?;
     let answer = [
         (CONNECTION, HeaderValue::from_static("Upgrade")),
         (UPGRADE, HeaderValue::from_static("websocket")),
         (SEC_WEBSOCKET_ACCEPT, accept),
-        (SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol.name())),
+        (SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol)),
     ];
-    Ok((protocol, (StatusCode::SWITCHING_PROTOCOLS, answer).into_response()))
+    Ok((StatusCode::SWITCHING_PROTOCOLS, answer).into_response())
 }
 
 const WANTED: &str = "this node takes websockets with v5.channel.k8s.io or v4.channel.k8s.io, \
     which kubectl from 1.30 and an API server from 1.36 (feature ExtendWebSocketsToKubelet) send";
 
-fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+pub(super) fn tokens<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'a str> {
     headers
         .get_all(name)
         .into_iter()

@@ -27,6 +27,7 @@ fn one_pod_and_one_service_more() {
     );
     assert_eq!(container["volumeMounts"][0]["mountPath"], "/logs");
     assert_eq!(pod["spec"]["volumes"][0]["name"], "logs");
+    assert_eq!(pod["metadata"]["annotations"], json!({"trainyard.dev/expose": "6006"}));
     let service = &w.services["j-tensorboard-0"];
     assert_eq!(
         service["spec"]["ports"][0],

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::look::{mark, processes, runs};
 use super::objects::{address, hindered, make, says};
 use super::rootless::ordinary;
-use super::{Alone, killed};
+use super::{Alone, killed, reach};
 use crate::check::{contains, equal};
 use crate::node::{Agent, AgentOptions, Pods, Stage, Who, exit_code};
 
@@ -81,6 +81,7 @@ async fn on(stage: &Stage, who: Who, flag: &str) -> Result<()> {
     let pod = pods.until_phase("fails", "Failed").await?;
     equal("exit code", exit_code(&pod, "main"), Some(7))?;
     one_port(&pods).await?;
+    reach::opens(&pods, &here()).await?;
     all_ends(&pods).await?;
     if flag == PROCESSES {
         unmountable(&pods).await?;

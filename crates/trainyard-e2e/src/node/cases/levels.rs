@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::objects::{hindered, says};
-use super::{Alone, Case, env, network, security, volumes};
+use super::{Alone, Case, env, network, reach, security, volumes};
 use crate::check::{contains, equal};
 use crate::node::{AT_ONCE, Agent, AgentOptions, LONGEST, Pods, Stage, Who};
 use crate::suite::report::bounded;
@@ -32,18 +32,21 @@ pub(super) fn all() -> Vec<Alone> {
     ]
 }
 
+fn cases() -> Vec<Case> {
+    [env::all(), volumes::all(), network::all(), reach::all(), security::all()].concat()
+}
+
 async fn as_user(stage: &Stage) -> Result<()> {
     let options = AgentOptions { who: Who::User, ..AgentOptions::default() };
     let agent = Agent::start(stage, options).await?;
-    let cases = [env::all(), volumes::all(), network::all(), security::all()].concat();
-    play(stage, &agent, &cases, &NEEDS_ROOT).await?;
+    play(stage, &agent, &cases(), &NEEDS_ROOT).await?;
     groups(stage).await?;
     agent.stop().await
 }
 
 /// On the machine's own network services have no addresses that answer, nothing is kept from pods or
 /// pods from others, and containers of one pod do not find each other on 127.0.0.1.
-const NEEDS_BRIDGE: [&str; 9] = [
+const NEEDS_BRIDGE: [&str; 10] = [
     "env/service_variables",
     "env/account",
     "network/services",
@@ -52,6 +55,7 @@ const NEEDS_BRIDGE: [&str; 9] = [
     "network/pod_is_unreachable",
     "network/proxy",
     "network/host_network",
+    "reach/port_forward",
     "security/unseen",
 ];
 
@@ -59,8 +63,7 @@ async fn on_loopback(stage: &Stage) -> Result<()> {
     let flags = vec!["--network=loopback".to_owned()];
     let options = AgentOptions { flags, ..AgentOptions::default() };
     let agent = Agent::start(stage, options).await?;
-    let cases = [env::all(), volumes::all(), network::all(), security::all()].concat();
-    play(stage, &agent, &cases, &NEEDS_BRIDGE).await?;
+    play(stage, &agent, &cases(), &NEEDS_BRIDGE).await?;
     agent.stop().await
 }
 

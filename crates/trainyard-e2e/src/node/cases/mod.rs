@@ -19,6 +19,7 @@ mod objects;
 mod outbound;
 mod outside;
 mod probes;
+mod reach;
 mod refused;
 mod restart;
 mod rootless;
@@ -68,6 +69,7 @@ pub(super) fn shared() -> Vec<Case> {
         volumes::all(),
         freed::all(),
         network::all(),
+        reach::all(),
         security::all(),
     ]
     .concat()

@@ -1,0 +1,34 @@
+//! The first job that people run: from one file to a trained model, and the TensorBoard beside it.
+
+use anyhow::{Result, ensure};
+
+use super::{board, claim, file, number_after, succeeds};
+use crate::check::contains;
+use crate::yard::Bed;
+
+pub(super) async fn play(bed: &Bed) -> Result<()> {
+    let manifest = file("digits/tfjob.yaml");
+    bed.ok(&["apply", "-f", &manifest]).await?;
+    // The board's page waits for the summaries, as a person's does.
+    let board = board::address(bed, "default", "digits-tensorboard-0").await?;
+    bed.ok(&["wait", "--for=condition=Running", "--timeout=600s", "tfjob/digits"]).await?;
+    let log = bed.ok(&["logs", "-f", "digits-chief-0"]).await?;
+    let accuracy = number_after(&log, "final accuracy ")?;
+    ensure!(accuracy > 0.9, "the accuracy is {accuracy}:\n{log}");
+    succeeds(bed, "default", "digits").await?;
+    let folder = claim(bed, "default", "digits-model")?;
+    for part in ["model/saved_model.pb", "checkpoints/checkpoint", "summaries/train", "done"] {
+        ensure!(folder.join(part).exists(), "there is no {part} on the claim");
+    }
+    // The job is over, its board is not.
+    board::shows(&board, &["train", "evaluation"], &["loss", "accuracy"]).await?;
+    let told = bed.ok(&["describe", "pod", "digits-tensorboard-0"]).await?;
+    contains("describe", &told, &["Reachable", &board])?;
+    bed.ok(&["delete", "-f", &manifest]).await?;
+    bed.until(&["get", "pod,service", "-o", "name"], "an end of its pods", |left| {
+        !left.contains("digits")
+    })
+    .await?;
+    ensure!(board::is_closed(&board), "{board} still answers after the job is deleted");
+    Ok(())
+}

@@ -1,0 +1,1 @@
+"""A trainer that is a package, as the tutorial starts it."""
