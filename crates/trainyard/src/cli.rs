@@ -7,8 +7,9 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    apply::Apply, convert::Convert, delete::Delete, describe::Describe, events::Events, get::Get,
-    job_logs::Logs, jobs, manifests::Manifests, node, operator, render, up, wait::Wait,
+    apply::Apply, convert::Convert, delete::Delete, describe::Describe, disk, events::Events,
+    get::Get, job_logs::Logs, jobs, manifests::Manifests, node, operator, render, run, up,
+    wait::Wait,
 };
 
 /// Runs distributed TensorFlow training jobs from the manifests people already have.
@@ -22,8 +23,11 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Run(Box<run::Flags>),
     Up(Box<up::Flags>),
     Down(up::Down),
+    Ls(disk::Ls),
+    Clean(disk::Clean),
     Get(Box<Get>),
     Apply(Box<Apply>),
     Delete(Box<Delete>),

@@ -38,6 +38,11 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
+    /// A server in this process.
+    pub(crate) fn own(client: Client, server: String, namespace: String) -> Self {
+        Self::new(client, server, namespace, None)
+    }
+
     fn new(client: Client, server: String, namespace: String, folder: Option<PathBuf>) -> Self {
         Self { client, server, namespace, folder, warned: RefCell::default() }
     }

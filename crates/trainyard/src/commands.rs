@@ -6,8 +6,9 @@ pub(crate) mod convert;
 pub(crate) mod crd;
 pub(crate) mod delete;
 pub(crate) mod describe;
+pub(crate) mod disk;
 pub(crate) mod events;
-mod files;
+pub(crate) mod files;
 pub(crate) mod get;
 pub(crate) mod job_logs;
 pub(crate) mod jobs;
@@ -17,8 +18,9 @@ pub(crate) mod manifests;
 pub(crate) mod node;
 pub(crate) mod operator;
 pub(crate) mod render;
+pub(crate) mod run;
 mod selection;
-mod signals;
+pub(crate) mod signals;
 mod span;
 pub(crate) mod up;
 pub(crate) mod wait;
@@ -30,6 +32,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Operator(flags) => operator::run(flags),
         Command::Node(flags) => node::run(flags),
+        Command::Run(flags) => run::run(flags),
         Command::Up(flags) => up::run(flags),
         Command::Down(flags) => up::down(flags),
         Command::Apply(apply) => apply.run(),
@@ -41,6 +44,8 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Resume(resume) => resume.run(),
         Command::Scale(scale) => scale.run(),
         Command::Events(events) => events.run(),
+        Command::Ls(ls) => ls.run(),
+        Command::Clean(clean) => clean.run(),
         Command::Get(get) => get.run(),
         Command::Crd => crd::run(),
         Command::Manifests(manifests) => manifests.run(),

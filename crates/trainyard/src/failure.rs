@@ -5,11 +5,15 @@ use std::{error::Error, fmt, io};
 /// Exit code: the command was not understood. The same as clap's.
 pub(crate) const USAGE: u8 = 2;
 /// Exit code: a manifest is invalid.
-const INVALID: u8 = 3;
+pub(crate) const INVALID: u8 = 3;
+/// Exit code: what is asked for cannot be had on this machine.
+pub(crate) const UNSCHEDULABLE: u8 = 4;
 /// Exit code: something took longer than it may.
-const DEADLINE: u8 = 5;
+pub(crate) const DEADLINE: u8 = 5;
+/// Exit code: a signal ended the command before its work was done.
+pub(crate) const INTERRUPTED: u8 = 130;
 /// Exit code: anything else.
-const OTHER: u8 = 1;
+pub(crate) const OTHER: u8 = 1;
 
 /// A failed command.
 #[derive(Debug)]
@@ -30,6 +34,21 @@ impl Failure {
     /// Manifests are invalid.
     pub(crate) fn invalid(problems: Vec<String>) -> Self {
         Self::new(INVALID, problems)
+    }
+
+    /// What is asked for does not fit on this machine.
+    pub(crate) fn unschedulable(problems: Vec<String>) -> Self {
+        Self::new(UNSCHEDULABLE, problems)
+    }
+
+    /// Everything there is to say has been said; only the exit code is left.
+    pub(crate) const fn told(code: u8) -> Self {
+        Self::new(code, Vec::new())
+    }
+
+    /// Whether there is nothing more to say.
+    pub(crate) const fn is_told(&self) -> bool {
+        self.problems.is_empty()
     }
 
     /// Anything else, with its causes.

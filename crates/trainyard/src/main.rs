@@ -8,6 +8,7 @@ mod commands;
 mod failure;
 mod output;
 mod present;
+mod run;
 mod yaml;
 mod yard;
 
@@ -30,7 +31,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            output::report(&failure);
+            if !failure.is_told() {
+                output::report(&failure);
+            }
             ExitCode::from(failure.exit_code())
         }
     }

@@ -7,6 +7,7 @@ pub(crate) mod columns;
 mod custom;
 pub(crate) mod events;
 pub(crate) mod format;
+pub(crate) mod paint;
 pub(crate) mod table;
 pub(crate) mod template;
 pub(crate) mod time;

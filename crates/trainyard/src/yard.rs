@@ -154,19 +154,26 @@ impl Yard {
 
     /// Waits until all nodes are ready, so that whoever is told of the yard finds it whole. A node
     /// that takes long is not waited for: pods wait for it instead.
-    pub(crate) async fn settle(&self, nodes: &[String]) {
+    pub(crate) fn settle<'n>(&self, nodes: &'n [String]) -> impl Future<Output = ()> + use<'n> {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Node"));
-        let api: Api<DynamicObject> = Api::all_with(self.server.client("trainyard"), &kind);
-        let settled = async {
+        let api: Api<DynamicObject> = Api::all_with(self.client(), &kind);
+        let settled = async move {
             for name in nodes {
                 while !api.get_opt(name).await.ok().flatten().is_some_and(|node| is_ready(&node)) {
                     tokio::time::sleep(SETTLING_POLL).await;
                 }
             }
         };
-        if tokio::time::timeout(SETTLING, settled).await.is_err() {
-            warn!("not all nodes are ready yet");
+        async move {
+            if tokio::time::timeout(SETTLING, settled).await.is_err() {
+                warn!("not all nodes are ready yet");
+            }
         }
+    }
+
+    /// A client of the API in this process.
+    pub(crate) fn client(&self) -> kube::Client {
+        self.server.client("trainyard")
     }
 
     /// Where the API is.

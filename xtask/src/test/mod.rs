@@ -27,7 +27,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     write_docs: bool,
     /// Run only the tests whose names contain this (tiers `unit`, `render`, `embedded`,
-    /// `attack`, `cluster`, `controllers`, `differential`, `image`, `node` and `yard`).
+    /// `attack`, `cluster`, `controllers`, `differential`, `image`, `node`, `run`, `yard` and
+    /// `examples`).
     filter: Option<String>,
 }
 
@@ -80,7 +81,9 @@ mod tests {
             Tier::Differential,
             Tier::Image,
             Tier::Node,
+            Tier::Run,
             Tier::Yard,
+            Tier::Examples,
         ];
         assert_eq!(selected(&[], true), named);
         assert_eq!(selected(&[Tier::Cluster], true), [Tier::Cluster]);

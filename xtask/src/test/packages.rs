@@ -10,6 +10,9 @@ use crate::cargo::{program, succeeds};
 pub(crate) const OUTBOUND: [(&str, &str); 3] =
     [("slirp4netns", "slirp4netns"), ("pasta", "passt"), ("ip", "iproute2")];
 
+/// A browser, which the cases about pages look through.
+pub(crate) const BROWSER: [(&str, &str); 1] = [("chromium", "chromium")];
+
 /// Installs what is missing of these programs, each with its package, where this is root's to do; else says
 /// what is. Cases that need them say so themselves.
 pub(crate) async fn install(programs: &[(&str, &str)]) -> Result<()> {

@@ -28,12 +28,14 @@ pub(crate) enum Tier {
     Differential,
     Image,
     Node,
+    Run,
     Yard,
+    Examples,
 }
 
 impl Tier {
     /// From cheap to dear.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Fmt,
         Self::Tidy,
         Self::Clippy,
@@ -47,7 +49,9 @@ impl Tier {
         Self::Differential,
         Self::Image,
         Self::Node,
+        Self::Run,
         Self::Yard,
+        Self::Examples,
     ];
 
     pub(crate) fn purpose(self) -> &'static str {
@@ -65,7 +69,9 @@ impl Tier {
             Self::Differential => "the embedded server's answers, against the real one's",
             Self::Image => "Python environments, really made",
             Self::Node => "pods as processes, with real TensorFlow, under a real control plane",
+            Self::Run => "`trainyard run` in a pipe and in a terminal, with real TensorFlow",
             Self::Yard => "`trainyard up` with the real kubectl, the Python SDK and TensorFlow",
+            Self::Examples => "the examples, as their READMEs tell them, and a browser",
         }
     }
 
@@ -82,7 +88,9 @@ impl Tier {
                 | Self::Differential
                 | Self::Image
                 | Self::Node
+                | Self::Run
                 | Self::Yard
+                | Self::Examples
         )
     }
 
@@ -104,7 +112,9 @@ impl Tier {
             Self::Differential => return differential(filter).await,
             Self::Image => return image(filter).await,
             Self::Node => return node(filter).await,
+            Self::Run => return run(filter).await,
             Self::Yard => return yard(filter, write_docs).await,
+            Self::Examples => return examples(filter).await,
         };
         Ok(Verdict::Ran(counts))
     }
@@ -126,7 +136,9 @@ impl fmt::Display for Tier {
             Self::Differential => "differential",
             Self::Image => "image",
             Self::Node => "node",
+            Self::Run => "run",
             Self::Yard => "yard",
+            Self::Examples => "examples",
         })
     }
 }
@@ -212,6 +224,14 @@ async fn node(filter: Option<&str>) -> Result<Verdict> {
     Ok(Verdict::Ran(trainyard_e2e::node::run(&binary, filter).await?))
 }
 
+async fn run(filter: Option<&str>) -> Result<Verdict> {
+    if let Some(obstacle) = Binaries::obstacle(&[Program::Kubectl]).await? {
+        return Ok(Verdict::Skipped(obstacle));
+    }
+    let binary = built_binary(false).await?;
+    Ok(Verdict::Ran(trainyard_e2e::run::run(&binary, filter).await?))
+}
+
 async fn yard(filter: Option<&str>, write: bool) -> Result<Verdict> {
     if let Some(obstacle) = Binaries::obstacle(&Program::ALL).await? {
         return Ok(Verdict::Skipped(obstacle));
@@ -220,6 +240,15 @@ async fn yard(filter: Option<&str>, write: bool) -> Result<Verdict> {
     let binary = built_binary(false).await?;
     let wish = trainyard_e2e::yard::Wish { filter, write };
     Ok(Verdict::Ran(trainyard_e2e::yard::run(&binary, wish).await?))
+}
+
+async fn examples(filter: Option<&str>) -> Result<Verdict> {
+    if let Some(obstacle) = Binaries::obstacle(&[Program::Kubectl]).await? {
+        return Ok(Verdict::Skipped(obstacle));
+    }
+    packages::install(&packages::BROWSER).await?;
+    let binary = built_binary(false).await?;
+    Ok(Verdict::Ran(trainyard_e2e::examples::run(&binary, filter).await?))
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ const ALLOWED: [(&str, &[&str]); 13] = [
             "trainyard-image",
             "trainyard-node",
             "trainyard-render",
+            "trainyard-sched",
             "trainyard-schema",
         ],
     ),

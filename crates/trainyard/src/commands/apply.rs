@@ -221,7 +221,7 @@ fn annotated(object: &Value) -> Value {
 }
 
 /// A new object has no field to remove: what is null is left out.
-fn without_nulls(value: Value) -> Value {
+pub(crate) fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => members
             .into_iter()

@@ -20,26 +20,26 @@ const DEEPEST: usize = 16;
 
 /// Which manifests.
 #[derive(Debug, Clone, Default, Args)]
-pub(super) struct Files {
+pub(crate) struct Files {
     /// File or folder with manifests; `-` is standard input. May be given several times
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
-    pub(super) files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     /// Look into folders inside folders too
     #[arg(short = 'R', long)]
-    pub(super) recursive: bool,
+    pub(crate) recursive: bool,
 }
 
 /// An object and where it was written.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Manifest {
+pub(crate) struct Manifest {
     /// `job.yaml: document 2`.
-    pub(super) place: String,
-    pub(super) object: Value,
+    pub(crate) place: String,
+    pub(crate) object: Value,
 }
 
 impl Files {
     /// Reads everything, or says all that is wrong with it.
-    pub(super) fn read(&self) -> Result<Vec<Manifest>, Failure> {
+    pub(crate) fn read(&self) -> Result<Vec<Manifest>, Failure> {
         let stdin = self.files.iter().filter(|file| file.as_os_str() == "-").count();
         if stdin > 1 {
             return Err(Failure::usage("standard input (`-`) can be read only once"));

@@ -2,25 +2,24 @@
 //!
 //! Owns the flags and which way is taken; the ways themselves are beside.
 
-mod find;
+pub(crate) mod find;
 mod follow;
 mod kept;
 mod once;
-mod paint;
-mod pods;
-mod source;
+pub(crate) mod pods;
+pub(crate) mod source;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jiff::Timestamp;
 
 use super::span;
 use crate::cluster::{self, Access, Kinds, Query};
 use crate::failure::Failure;
 use crate::output;
-use paint::Painter;
+use crate::present::paint::{Painter, When};
 
 /// Show what the replicas of a job print, all of them or some
 ///
@@ -75,15 +74,6 @@ pub(crate) struct Logs {
     data_dir: Option<PathBuf>,
     #[command(flatten)]
     access: Access,
-}
-
-/// Whether something is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum When {
-    /// Where it helps.
-    Auto,
-    Always,
-    Never,
 }
 
 impl Logs {

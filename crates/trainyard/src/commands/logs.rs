@@ -36,6 +36,18 @@ fn filter(level: Option<&str>) -> EnvFilter {
     }
 }
 
+/// Starts the log of this process in a file, for a command whose terminal belongs to others. What a part
+/// of the program says is kept as well.
+pub(super) fn start_in_file(file: std::fs::File, level: &str, kept: (&'static str, Lines)) {
+    let (part, lines) = kept;
+    let only = Targets::new().with_target(part, LevelFilter::INFO);
+    let kept = fmt::layer().with_writer(lines).with_ansi(false).with_filter(only);
+    let lines = fmt::layer().with_writer(std::sync::Mutex::new(file)).with_ansi(false);
+    let registry = tracing_subscriber::registry().with(kept);
+    // It fails only where somebody has started a log before: that one serves as well.
+    let _ = registry.with(lines.with_filter(filter(Some(level)))).try_init();
+}
+
 /// Starts the log of this process, at this level or at what `RUST_LOG` says.
 pub(super) fn start(format: Format, level: Option<&str>) {
     start_with(format, level, None);

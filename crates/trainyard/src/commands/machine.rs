@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use trainyard_image::{CodeMount, ConfigFile, Mapping, Settings, default_cache};
-use trainyard_node::{Isolation, Network, Options, Outbound, Timings, Wish};
+use trainyard_node::{Isolation, Meter, Network, Options, Outbound, Timings, Wish};
 
 use crate::failure::Failure;
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 const CONFIG: &str = "trainyard.toml";
 
 /// How pods run on this machine.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct Machine {
     /// What stands for an image: `NAME=tensorflow/tensorflow:X`, `NAME=env:DIR` or `NAME=host`
     #[arg(long, value_name = "NAME=TARGET")]
@@ -107,6 +107,25 @@ fn subnet(text: &str) -> Result<(Ipv4Addr, u8), String> {
 }
 
 impl Machine {
+    /// Takes out the images that are named for themselves, without saying what stands for them.
+    pub(super) fn take_plain_images(&mut self) -> Vec<String> {
+        let (plain, mapped) = std::mem::take(&mut self.image)
+            .into_iter()
+            .partition(|text: &String| !text.contains('='));
+        self.image = mapped;
+        plain
+    }
+
+    /// Says what stands for an image.
+    pub(super) fn map_image(&mut self, text: &str) {
+        self.image.push(text.to_owned());
+    }
+
+    /// Wants a package in every environment.
+    pub(super) fn want(&mut self, package: String) {
+        self.with.push(package);
+    }
+
     /// What the flags ask for. Who may ask the nodes, and where the API server is, is left open.
     pub(super) fn options(
         &self,
@@ -143,6 +162,7 @@ impl Machine {
             client_authority: None,
             client_names: Vec::new(),
             api_server: None,
+            meter: Meter::default(),
             timing: Timings::default(),
         })
     }

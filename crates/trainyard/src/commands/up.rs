@@ -3,7 +3,7 @@
 //! Owns the folder, the listener, kubeconfigs, signals and what is said; the yard itself is `yard`.
 
 mod detach;
-mod flags;
+pub(super) mod flags;
 mod greeting;
 pub(super) mod notice;
 

@@ -91,7 +91,12 @@ fn replicas(sheet: &mut Sheet, job: &Value, pods: &[Value]) {
     }
     let board = of_type(pods, names::TENSORBOARD);
     if !job["spec"]["tensorBoard"].is_null() || !board.is_empty() {
-        sheet.line("  TensorBoard: 1");
+        let address = |pod: &&Value| {
+            text(pod, &["metadata", "annotations", names::ANNOTATION_ADDRESS]).to_owned()
+        };
+        let address = board.iter().map(address).find(|address| !address.is_empty());
+        let at = address.map_or_else(String::new, |address| format!(", at {address}"));
+        sheet.line(&format!("  TensorBoard: 1{at}"));
         for pod in board {
             one_pod(sheet, job, pod);
         }
@@ -274,6 +279,16 @@ mod tests {
     fn a_job_that_nobody_has_seen_says_so() {
         let text = described(&json!({"metadata": {"name": "mnist"}, "spec": {}}), &[]);
         assert!(text.contains("State:        not yet seen by an operator\n"), "{text}");
+    }
+
+    #[test]
+    fn a_board_says_where_it_is() {
+        let job = json!({"metadata": {"name": "mnist"}, "spec": {"tensorBoard": {"logDir": "/l"}}});
+        assert!(described(&job, &[]).contains("  TensorBoard: 1\n"));
+        let mut board = pod("tensorboard", "0", &json!({"phase": "Running"}));
+        board["metadata"]["annotations"] = json!({"trainyard.dev/address": "http://127.0.0.1:1"});
+        let text = described(&job, &[board]);
+        assert!(text.contains("  TensorBoard: 1, at http://127.0.0.1:1\n"), "{text}");
     }
 
     #[test]

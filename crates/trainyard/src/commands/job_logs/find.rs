@@ -86,7 +86,7 @@ pub(super) async fn find(
 }
 
 /// The replica that a pod plays: `worker-0`; the pod's name when it plays none.
-pub(super) fn replica(pod: &Value) -> String {
+pub(crate) fn replica(pod: &Value) -> String {
     let labels = &pod["metadata"]["labels"];
     for (kind, index) in
         [(names::LABEL_TYPE, names::LABEL_INDEX), ("volcano.sh/task-spec", "volcano.sh/task-index")]

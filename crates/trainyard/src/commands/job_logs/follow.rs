@@ -15,12 +15,12 @@ use tokio::time::Instant;
 
 use super::Logs;
 use super::find::{Found, replica};
-use super::paint::Painter;
 use super::pods::{self, Run};
 use super::source::{Line, Source};
 use crate::cluster::{Cluster, Kind, Query};
 use crate::failure::Failure;
 use crate::output;
+use crate::present::paint::Painter;
 use crate::present::{items, text};
 
 /// Lines under way between the readers and the terminal.

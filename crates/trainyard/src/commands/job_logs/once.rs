@@ -8,12 +8,12 @@ use trainyard_node::KeptRun;
 
 use super::Logs;
 use super::find::Found;
-use super::paint::Painter;
 use super::pods::{self, Run};
 use super::source::{Line, Source};
 use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::output;
+use crate::present::paint::Painter;
 
 /// How many logs are read side by side; the more there are, the more connections are open.
 const MOST: usize = 64;

@@ -94,7 +94,7 @@ impl Logs {
 }
 
 /// Why a pod has no log yet.
-pub(super) fn waits_for(pod: &Value) -> String {
+pub(crate) fn waits_for(pod: &Value) -> String {
     let waiting = items(pod, &["status", "containerStatuses"]).find_map(|status| {
         let reason = text(status, &["state", "waiting", "reason"]);
         (!reason.is_empty()).then(|| reason.to_owned())

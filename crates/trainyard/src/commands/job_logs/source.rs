@@ -8,13 +8,13 @@ use crate::failure::Failure;
 
 /// A line and when it was printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) time: Option<Timestamp>,
-    pub(super) text: Vec<u8>,
+pub(crate) struct Line {
+    pub(crate) time: Option<Timestamp>,
+    pub(crate) text: Vec<u8>,
 }
 
 /// A log under way.
-pub(super) enum Source {
+pub(crate) enum Source {
     /// From the server, with times before the lines.
     Server(Box<Lines>),
     /// From a file; lines before this time are left out.
@@ -25,7 +25,7 @@ pub(super) enum Source {
 
 impl Source {
     /// The next line; none at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<Line>, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Line>, Failure> {
         match self {
             Self::Server(lines) => Ok(lines.next().await?.map(|bytes| split(&bytes))),
             Self::Kept(lines, begin) => loop {

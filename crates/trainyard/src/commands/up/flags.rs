@@ -111,7 +111,7 @@ fn folder(given: Option<&PathBuf>) -> Result<Folder, Failure> {
 }
 
 /// The names of the nodes: as given, or numbered.
-fn names(text: &str, machine: &str) -> Result<Vec<String>, Failure> {
+pub(in crate::commands) fn names(text: &str, machine: &str) -> Result<Vec<String>, Failure> {
     match text.parse::<usize>() {
         Ok(0) => Ok(Vec::new()),
         Ok(1) => Ok(vec![machine.to_owned()]),

@@ -3,16 +3,38 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 
+use clap::ValueEnum;
 use jiff::Timestamp;
 
-use super::When;
+/// Whether something is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    /// Where it helps.
+    Auto,
+    Always,
+    Never,
+}
 
 /// Colours that are easy to tell apart; red is kept for errors.
 const COLOURS: [u8; 10] = [36, 33, 32, 35, 34, 96, 93, 92, 95, 94];
 
+impl When {
+    /// Whether colours are wanted on standard output.
+    pub(crate) fn for_terminal(self) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => {
+                std::io::stdout().is_terminal()
+                    && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            }
+        }
+    }
+}
+
 /// Shows lines.
 #[derive(Debug)]
-pub(super) struct Painter {
+pub(crate) struct Painter {
     colour: bool,
     prefix: When,
     timestamps: bool,
@@ -24,20 +46,19 @@ pub(super) struct Painter {
 }
 
 impl Painter {
-    pub(super) fn new(colour: When, prefix: When, timestamps: bool) -> Self {
-        let colour = match colour {
-            When::Always => true,
-            When::Never => false,
-            When::Auto => {
-                std::io::stdout().is_terminal()
-                    && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-            }
-        };
-        Self { colour, prefix, timestamps, several: false, width: 0, labels: BTreeMap::new() }
+    pub(crate) fn new(colour: When, prefix: When, timestamps: bool) -> Self {
+        Self {
+            colour: colour.for_terminal(),
+            prefix,
+            timestamps,
+            several: false,
+            width: 0,
+            labels: BTreeMap::new(),
+        }
     }
 
     /// Says who may print, so that labels have one width from the first line on.
-    pub(super) fn expect<'a>(&mut self, labels: impl IntoIterator<Item = &'a str>) {
+    pub(crate) fn expect<'a>(&mut self, labels: impl IntoIterator<Item = &'a str>) {
         for label in labels {
             self.width = self.width.max(label.chars().count());
             self.labels.insert(label.to_owned(), colour(label));
@@ -46,12 +67,12 @@ impl Painter {
     }
 
     /// A job's lines have prefixes even before the second replica comes.
-    pub(super) fn expect_several(&mut self) {
+    pub(crate) fn expect_several(&mut self) {
         self.several = true;
     }
 
     /// One line as it is printed.
-    pub(super) fn line(&self, label: &str, time: Option<Timestamp>, text: &[u8]) -> Vec<u8> {
+    pub(crate) fn line(&self, label: &str, time: Option<Timestamp>, text: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(text.len() + 32);
         let prefixed = match self.prefix {
             When::Always => true,

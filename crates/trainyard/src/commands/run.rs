@@ -1,0 +1,293 @@
+//! `trainyard run`: jobs from manifests or a command line, in a yard of their own, to their end.
+//!
+//! Owns flags, the order of the steps, signals and the exit code; the steps are `crate::run`'s.
+
+mod flags;
+mod input;
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use trainyard_node::Meter;
+
+pub(crate) use flags::Flags;
+
+use super::signals::Signals;
+use super::up::CONTEXT;
+use super::{logs, up};
+use crate::cluster::{Cluster, Kinds, Query};
+use crate::failure::{Failure, INTERRUPTED};
+use crate::output;
+use crate::run::board::{Board, Notice, Weight};
+use crate::run::bundle::Bundle;
+use crate::run::conduct::Conductor;
+use crate::run::finish::{self, Ending};
+use crate::run::places::{self, Places};
+use crate::run::room::{self, Room};
+use crate::run::stage::{self, Staged};
+use crate::run::voice::{Form, Header, Voice};
+use crate::run::{kinds, summary};
+use crate::yard::residents::Lines;
+use crate::yard::{Plan, Yard, kubeconfig};
+
+/// How long a second signal is listened for while the yard ends, at most.
+const CLOSING: Duration = Duration::from_mins(1);
+
+/// Runs jobs to their end.
+pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
+    let began = Instant::now();
+    let manifests = input::manifests(flags)?;
+    if flags.dry_run {
+        return input::print(&manifests, flags.output);
+    }
+    if flags.output == Form::Yaml {
+        return Err(Failure::usage("-o yaml prints the job and does not run it: add --dry-run"));
+    }
+    let bundle = Bundle::sort(manifests, flags.namespace(), &flags.without)?;
+    input::check_replica(&bundle, flags.exit_code_from.as_deref())?;
+    let places = Places::open(&places::root(flags.data_dir.as_deref())?, &bundle.name())?;
+    if flags.fresh {
+        places.forget()?;
+    }
+    let lines = Lines::default();
+    let log = std::fs::File::create(places.folder.log())
+        .map_err(|error| Failure::other("opening the run's own log", &error))?;
+    logs::start_in_file(log, "info", ("trainyard_operator", lines.clone()));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::other("starting the runtime", &error))?;
+    let run = Run { flags, bundle, places, began };
+    let code = runtime.block_on(run.play(lines));
+    // A thread that still reads a slow disk must not keep us.
+    runtime.shutdown_background();
+    match code? {
+        0 => Ok(()),
+        code => Err(Failure::told(code)),
+    }
+}
+
+struct Run<'a> {
+    flags: &'a Flags,
+    bundle: Bundle,
+    places: Places,
+    began: Instant,
+}
+
+impl Run<'_> {
+    /// Everything, with the exit code.
+    async fn play(&self, lines: Lines) -> Result<u8, Failure> {
+        let mut signals = Signals::catch()?;
+        let mut voice = Voice::new(self.flags.output, self.flags.manner());
+        let meter = Meter::default();
+        let mut yard = tokio::select! {
+            yard = self.open(lines, &meter) => yard?,
+            _ = signals.next() => return Ok(INTERRUPTED),
+        };
+        let played = self.perform(&mut yard, &mut signals, &mut voice, &meter).await;
+        if !matches!(played, Ok((_, true))) {
+            tokio::select! {
+                () = yard.stop() => {}
+                _ = signals.next() => {}
+                () = tokio::time::sleep(CLOSING) => {}
+            }
+        }
+        let _ = std::fs::remove_file(self.places.folder.kubeconfig());
+        let (code, _) = played?;
+        voice.end(code)?;
+        Ok(code)
+    }
+
+    /// The yard, with its node ready.
+    async fn open(&self, operator_lines: Lines, meter: &Meter) -> Result<Yard, Failure> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .map_err(|error| Failure::other("listening on loopback", &error))?;
+        let mut node = self.flags.node(&self.places.folder)?;
+        node.meter = meter.clone();
+        let names = node.nodes.clone();
+        let folder = self.places.folder.clone();
+        let plan = Plan {
+            folder,
+            durable: false,
+            listener,
+            node: Some(node),
+            api_only: false,
+            operator_lines,
+        };
+        let mut yard = Yard::start(plan).await?;
+        tokio::select! {
+            () = yard.settle(&names) => {}
+            broken = yard.broken() => return Err(broken),
+        }
+        Ok(yard)
+    }
+
+    /// Looks, applies, follows, tells. The exit code, and whether it was told to end at once.
+    async fn perform(
+        &self,
+        yard: &mut Yard,
+        signals: &mut Signals,
+        voice: &mut Voice,
+        meter: &Meter,
+    ) -> Result<(u8, bool), Failure> {
+        let namespace = self.flags.namespace().to_owned();
+        let cluster = Cluster::own(yard.client(), yard.url(), namespace);
+        let kinds = Kinds::of(&cluster).await?;
+        self.look(&cluster, &kinds, voice).await?;
+        let access = yard.access(&self.places.folder)?;
+        kubeconfig::add(&self.places.folder.kubeconfig(), CONTEXT, &access)?;
+        let staged = stage::stage(&cluster, &kinds, &self.bundle, &self.places).await?;
+        let mut board = Self::board(&staged);
+        voice.expect(&board.labels());
+        self.warn(voice, &board)?;
+        let state = self.places.folder.node();
+        let mut conductor =
+            Conductor::new(&cluster, &kinds, &staged, state, &mut board, voice, self.began)?;
+        let timeout = self.flags.timeout;
+        let ended = conductor.run(yard, signals, meter, timeout).await?;
+        let now = self.began.elapsed();
+        for (number, one) in staged.iter().enumerate() {
+            let logs = self.places.logs(&one.job.namespace, one.name());
+            let claims = self.places.claims();
+            let claims = claims.is_dir().then_some(claims);
+            if let Some(summary) = summary::of(&board, number, ended.ending, now, logs, claims) {
+                voice.summary(&summary)?;
+            }
+        }
+        let code = finish::code(&board, ended.ending, self.flags.exit_code_from.as_deref());
+        if self.flags.keep && ended.ending == Ending::Finished {
+            self.stay(yard, signals, voice, &board).await?;
+        }
+        Ok((code, ended.at_once))
+    }
+
+    /// Says what is asked for, and that it fits; or ends here.
+    async fn look(
+        &self,
+        cluster: &Cluster,
+        kinds: &Kinds,
+        voice: &mut Voice,
+    ) -> Result<(), Failure> {
+        let nodes = cluster.objects(kinds.known("nodes")?, None, &Query::default()).await?;
+        let mut headers = Vec::new();
+        for job in &self.bundle.jobs {
+            match room::look(job, &nodes) {
+                Room::Short { problems, hint } => {
+                    return Err(Failure::unschedulable(problems).hint(hint));
+                }
+                Room::Fits { asked, has } => {
+                    let all = ["cpu", "memory"].into_iter();
+                    let devices =
+                        asked.iter().map(|(name, _)| name).filter(|name| name.contains('/'));
+                    let room = all
+                        .chain(devices)
+                        .map(|name| (name.to_owned(), asked.get(name), has.get(name)))
+                        .collect();
+                    let members = (job.row.members)(&job.object);
+                    headers.push(Header {
+                        job: job.name.clone(),
+                        namespace: job.namespace.clone(),
+                        kind: job.row.kind,
+                        replicas: counted(&members),
+                        beside: (job.row.beside)(&job.object),
+                        room,
+                        logs: self.places.logs(&job.namespace, &job.name),
+                    });
+                }
+            }
+        }
+        headers.iter().try_for_each(|header| voice.header(header))
+    }
+
+    fn board(staged: &[Staged]) -> Board {
+        let mut board = Board::default();
+        for one in staged {
+            let place = (one.job.namespace.as_str(), one.name(), one.uid.as_str());
+            board.add(one.job.row, place, (one.job.row.known)(&one.job.object));
+        }
+        board
+    }
+
+    /// What is to be known before it starts.
+    fn warn(&self, voice: &mut Voice, board: &Board) -> Result<(), Failure> {
+        for (namespace, name) in &self.bundle.claims_made_up {
+            let folder = self.places.claim(namespace, name)?;
+            let words = format!(
+                "claim {name:?} is in no file: the folder {} stands for it",
+                folder.display()
+            );
+            voice.notice(board, &Notice::new(Weight::Normal, "ClaimMadeUp", words))?;
+        }
+        for (number, job) in self.bundle.jobs.iter().enumerate() {
+            for words in room::little_memory(job) {
+                let notice = Notice::new(Weight::Warning, "MemoryLimitTooSmall", words);
+                voice.notice(board, &notice.about(number, None))?;
+            }
+        }
+        if self.flags.verbose || self.flags.keep {
+            let file = self.places.folder.kubeconfig();
+            let words = format!("kubectl --kubeconfig {} get pods", file.display());
+            voice.notice(board, &Notice::new(Weight::Normal, "Kubeconfig", words))?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the yard until a signal comes.
+    async fn stay(
+        &self,
+        yard: &mut Yard,
+        signals: &mut Signals,
+        voice: &mut Voice,
+        board: &Board,
+    ) -> Result<(), Failure> {
+        let file = self.places.folder.kubeconfig();
+        let words = format!(
+            "the yard stays until Ctrl-C: export KUBECONFIG={}   (API at {})",
+            file.display(),
+            yard.url()
+        );
+        voice.notice(board, &Notice::new(Weight::Normal, "Kept", words))?;
+        tokio::select! {
+            _ = signals.next() => Ok(()),
+            broken = yard.broken() => Err(broken),
+        }
+    }
+}
+
+/// How many of each role, in their order.
+fn counted(members: &[kinds::Member<'_>]) -> Vec<(String, usize)> {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for member in members {
+        let role = member.role.to_lowercase();
+        match counts.iter_mut().find(|(known, _)| *known == role) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((role, 1)),
+        }
+    }
+    counts
+}
+
+/// The names of the nodes that were asked for.
+fn node_names(text: &str) -> Result<Vec<String>, Failure> {
+    let names = up::flags::names(text, &trainyard_node::machine_name())?;
+    if names.is_empty() {
+        return Err(Failure::usage("a run needs a node: --nodes must be at least 1"));
+    }
+    Ok(names)
+}
+
+/// Prints objects as YAML or JSON.
+fn print_objects(objects: &[serde_json::Value], form: Form) -> Result<(), Failure> {
+    match form {
+        Form::Json => {
+            for object in objects {
+                let text = serde_json::to_string_pretty(object)
+                    .map_err(|error| Failure::other("writing the job", &error))?;
+                output::print(&format!("{text}\n"))?;
+            }
+            Ok(())
+        }
+        Form::Yaml | Form::Text => output::print(&crate::yaml::to_string(objects)),
+    }
+}

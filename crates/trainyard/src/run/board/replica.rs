@@ -1,0 +1,148 @@
+//! One replica.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// Lines that are kept of each replica.
+pub(crate) const TAIL: usize = 20;
+/// Ends that are kept of each replica.
+const ENDS: usize = 20;
+
+/// A replica that uses less is waiting, in thousandths of a core: on a busy machine little is much.
+const IDLE: u64 = 20;
+
+/// How a replica is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nothing is known of it yet.
+    #[default]
+    Absent,
+    /// It waits for something, in words; empty where that is a matter of moments.
+    Waiting(String),
+    Running,
+    Succeeded,
+    /// It ended with this code.
+    Failed(i64),
+    /// It was told to end.
+    Stopped,
+}
+
+impl State {
+    pub(crate) const fn is_over(&self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed(_) | Self::Stopped)
+    }
+
+    /// One word.
+    pub(crate) const fn word(&self) -> &'static str {
+        match self {
+            Self::Absent | Self::Waiting(_) => "waiting",
+            Self::Running => "running",
+            Self::Succeeded => "succeeded",
+            Self::Failed(_) => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// An end of one of a replica's containers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) uid: String,
+    pub(crate) container: String,
+    /// How often the container had been restarted before.
+    pub(crate) run: u64,
+    pub(crate) code: i64,
+    /// The kubelet's word.
+    pub(crate) reason: String,
+    pub(crate) at: Option<Timestamp>,
+    /// Its pod had been told to end.
+    pub(crate) stopped: bool,
+}
+
+/// A replica of a job.
+#[derive(Debug, Default)]
+pub(crate) struct Replica {
+    pub(crate) state: State,
+    /// Whether it has a pod.
+    pub(crate) has_pod: bool,
+    /// Its present or last pod.
+    pub(crate) uid: String,
+    /// Where it is reached from this machine, if it is.
+    pub(crate) address: String,
+    pub(crate) restarts: u64,
+    /// Restarts of containers in the present pod that have been told.
+    pub(crate) in_place: u64,
+    pub(crate) ends: Vec<Ended>,
+    /// What it printed last.
+    pub(crate) tail: VecDeque<String>,
+    /// The same of what is usually not worth reading.
+    pub(crate) noise: VecDeque<String>,
+    /// Lines that it has printed.
+    pub(crate) lines: u64,
+    /// When it last printed, since the run began.
+    pub(crate) spoke: Option<Duration>,
+    /// When it last used the processor in earnest.
+    pub(crate) worked: Option<Duration>,
+    pub(crate) memory: u64,
+    pub(crate) peak: u64,
+    /// Thousandths of a core.
+    pub(crate) cpu_millis: u64,
+    read: Option<(Duration, u64)>,
+}
+
+impl Replica {
+    pub(crate) fn hear(&mut self, line: &str, noise: bool, now: Duration) {
+        let kept = if noise { &mut self.noise } else { &mut self.tail };
+        if kept.len() == TAIL {
+            kept.pop_front();
+        }
+        kept.push_back(line.to_owned());
+        self.lines += 1;
+        self.spoke = Some(now);
+    }
+
+    pub(crate) fn measure(&mut self, cpu_usec: u64, memory: u64, now: Duration) {
+        self.memory = memory;
+        self.peak = self.peak.max(memory);
+        if let Some((before, usec)) = self.read
+            && let Some(span) = now.checked_sub(before).filter(|span| !span.is_zero())
+        {
+            let used = cpu_usec.saturating_sub(usec);
+            let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX).max(1);
+            self.cpu_millis = used.saturating_mul(1000) / micros;
+            if self.cpu_millis >= IDLE {
+                self.worked = Some(now);
+            }
+        }
+        self.read = Some((now, cpu_usec));
+    }
+
+    /// Its last words: what is worth reading, else whatever there is.
+    pub(crate) fn last_words(&self) -> Vec<String> {
+        let kept = if self.tail.is_empty() { &self.noise } else { &self.tail };
+        kept.iter().cloned().collect()
+    }
+
+    pub(crate) fn note(&mut self, end: Ended) {
+        let known = self
+            .ends
+            .iter()
+            .any(|one| one.uid == end.uid && one.container == end.container && one.run == end.run);
+        if known {
+            return;
+        }
+        if self.ends.len() == ENDS {
+            self.ends.remove(0);
+        }
+        self.ends.push(end);
+    }
+
+    /// A new pod plays the replica: what the one before it used is no measure.
+    pub(crate) fn renew(&mut self, uid: &str) {
+        uid.clone_into(&mut self.uid);
+        self.in_place = 0;
+        self.read = None;
+    }
+}

@@ -1,0 +1,349 @@
+//! Follows the jobs of a run to their end: takes in what the watchers say, tells what is worth telling,
+//! stops everything when it is told to.
+//!
+//! Owns the order of things in time. What is judged and how it is said is decided elsewhere.
+
+mod events;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::future::LocalBoxFuture;
+use futures::stream::FuturesUnordered;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior};
+use trainyard_node::Meter;
+
+use super::attach::{self, News, Reading};
+use super::board::{Board, Notice, Weight};
+use super::finish::Ending;
+use super::noise;
+use super::stage::Staged;
+use super::stuck;
+use super::voice::{Voice, Who};
+use crate::cluster::{Cluster, Kind, Kinds};
+use crate::commands::signals::Signals;
+use crate::failure::Failure;
+use crate::present::text;
+use crate::yard::Yard;
+
+/// News under way between the watchers and the terminal.
+const UNDER_WAY: usize = 512;
+/// Between looks at the clock.
+const TICK: Duration = Duration::from_millis(200);
+/// How long logs and pods may take to end after their jobs have.
+const AFTER: Duration = Duration::from_secs(5);
+/// How long pods may take to end when they are told to, beyond any grace period of theirs.
+const STOPPING: Duration = Duration::from_secs(45);
+
+/// What is conducted.
+pub(crate) struct Conductor<'a> {
+    cluster: &'a Cluster,
+    pods: Kind,
+    events: Kind,
+    staged: &'a [Staged],
+    /// The node's folder, where logs are kept.
+    state: PathBuf,
+    board: &'a mut Board,
+    voice: &'a mut Voice,
+    began: Instant,
+    /// Logs that are read now.
+    open: usize,
+    reading: BTreeSet<(String, String, u64)>,
+    told: BTreeSet<String>,
+    gone: BTreeSet<usize>,
+}
+
+type Task<'t> = LocalBoxFuture<'t, ()>;
+
+/// How it ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Conducted {
+    pub(crate) ending: Ending,
+    /// A second signal came: nothing is waited for.
+    pub(crate) at_once: bool,
+}
+
+/// Why everything is being stopped, and until when that may take.
+struct Stop {
+    ending: Ending,
+    until: Instant,
+}
+
+impl<'a> Conductor<'a> {
+    pub(crate) fn new(
+        cluster: &'a Cluster,
+        kinds: &Kinds,
+        staged: &'a [Staged],
+        state: PathBuf,
+        board: &'a mut Board,
+        voice: &'a mut Voice,
+        began: Instant,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            cluster,
+            pods: kinds.known("pods")?.clone(),
+            events: kinds.known("events")?.clone(),
+            staged,
+            state,
+            board,
+            voice,
+            began,
+            open: 0,
+            reading: BTreeSet::new(),
+            told: BTreeSet::new(),
+            gone: BTreeSet::new(),
+        })
+    }
+
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Follows until all jobs have ended, a signal comes or the time is over. A second signal is an
+    /// ending at once.
+    pub(crate) async fn run(
+        &mut self,
+        yard: &mut Yard,
+        signals: &mut Signals,
+        meter: &Meter,
+        timeout: Option<Duration>,
+    ) -> Result<Conducted, Failure> {
+        let (sender, mut news) = mpsc::channel(UNDER_WAY);
+        // They live beside what is changed by what they say.
+        let (cluster, staged, state) = (self.cluster, self.staged, self.state.clone());
+        let (pods, events) = (self.pods.clone(), self.events.clone());
+        let mut tasks = watchers(cluster, (&pods, &events), staged, meter, &sender);
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut stop: Option<Stop> = None;
+        let mut over: Option<Instant> = None;
+        loop {
+            let mut give_up = None;
+            let next = tokio::select! {
+                next = news.recv() => next,
+                Some(()) = tasks.next() => continue,
+                broken = yard.broken() => return Err(broken),
+                signal = signals.next() => {
+                    if let Some(Stop { ending, .. }) = stop {
+                        self.say("Killed", "killed")?;
+                        return Ok(Conducted { ending, at_once: true });
+                    }
+                    let words =
+                        format!("stopping ({signal}): pods get their grace period; again to kill");
+                    self.say("Stopping", &words)?;
+                    give_up = Some(Ending::Interrupted);
+                    None
+                }
+                _ = tick.tick() => {
+                    self.tick()?;
+                    give_up = self.gives_up(timeout, stop.is_some())?;
+                    None
+                }
+            };
+            if let Some(ending) = give_up {
+                stop = Some(Stop::new(ending));
+                for one in staged {
+                    tasks.push(Box::pin(attach::delete(cluster, one, sender.clone())));
+                }
+            }
+            if let Some(next) = next {
+                for reading in self.hear(next)? {
+                    let read = attach::read(cluster, &pods, reading, &state, sender.clone());
+                    tasks.push(Box::pin(read));
+                }
+            }
+            if self.board.is_over() && over.is_none() {
+                over = Some(Instant::now());
+            }
+            if let Some(ending) = self.ended(stop.as_ref(), over) {
+                return Ok(Conducted { ending, at_once: false });
+            }
+        }
+    }
+
+    /// Whether it is time to stop, and why.
+    fn gives_up(
+        &mut self,
+        timeout: Option<Duration>,
+        is_stopping: bool,
+    ) -> Result<Option<Ending>, Failure> {
+        if is_stopping || self.board.is_over() {
+            return Ok(None);
+        }
+        if timeout.is_some_and(|timeout| self.now() >= timeout) {
+            self.say("Timeout", "the time of --timeout is over: stopping")?;
+            return Ok(Some(Ending::TimedOut));
+        }
+        let hopeless = !self.board.hopeless().is_empty();
+        Ok(hopeless.then_some(Ending::Hopeless))
+    }
+
+    /// Whether there is nothing more to wait for.
+    fn ended(&self, stop: Option<&Stop>, over: Option<Instant>) -> Option<Ending> {
+        if let Some(stop) = stop {
+            let nothing_left = self.board.pods() == 0 && self.gone.len() == self.staged.len();
+            let late = Instant::now() >= stop.until;
+            return ((nothing_left && self.open == 0) || late).then_some(stop.ending);
+        }
+        if self.gone.len() == self.staged.len() && self.open == 0 {
+            return Some(Ending::Finished);
+        }
+        let over = over?;
+        let quiet = self.open == 0 && self.board.alive() == 0;
+        (quiet || over.elapsed() >= AFTER).then_some(Ending::Finished)
+    }
+
+    fn say(&mut self, reason: &str, words: &str) -> Result<(), Failure> {
+        self.voice.notice(self.board, &Notice::new(Weight::Warning, reason, words))
+    }
+
+    fn tick(&mut self) -> Result<(), Failure> {
+        let now = self.now();
+        for job in 0..self.staged.len() {
+            if let Some(why) = stuck::why(self.board, job, now)
+                && self.told.insert(why.clone())
+            {
+                let notice = Notice::new(Weight::Warning, "Stuck", why).about(job, None);
+                self.voice.notice(self.board, &notice)?;
+            }
+        }
+        self.voice.tick(self.board, now)
+    }
+
+    /// Takes one piece of news in; answers with the logs that are to be read from now on.
+    fn hear(&mut self, news: News) -> Result<Vec<Reading>, Failure> {
+        let now = self.now();
+        match news {
+            News::Pod { job, pod, is_gone } => return self.hear_pod(job, &pod, is_gone),
+            News::Job { job, object } => {
+                self.board.see_job(job, &object, now);
+            }
+            News::JobGone(job) => {
+                self.gone.insert(job);
+            }
+            News::Event(event) => self.hear_event(&event)?,
+            News::Line { job, replica, label, line } => {
+                let shown = String::from_utf8_lossy(&line.text);
+                let noise = noise::is_noise(&shown);
+                self.board.see_line(job, &replica, shown.trim_end(), noise, now);
+                let name = self.staged.get(job).map_or("", |one| one.job.name.as_str());
+                let who = Who { job: name, replica: &replica, label: &label };
+                self.voice.line(who, &line, noise)?;
+            }
+            News::LogEnd { job, replica } => {
+                let stays = self.staged.get(job).is_some_and(|one| (one.job.row.stays)(&replica));
+                if !stays {
+                    self.open = self.open.saturating_sub(1);
+                }
+            }
+            News::Use(readings) => {
+                for one in readings {
+                    self.board.see_use(&one.uid, one.cpu_usec, one.memory, now);
+                }
+            }
+            News::Problem(problem) => self.say("Problem", &problem)?,
+        }
+        Ok(Vec::new())
+    }
+
+    fn hear_pod(
+        &mut self,
+        job: usize,
+        pod: &Value,
+        is_gone: bool,
+    ) -> Result<Vec<Reading>, Failure> {
+        let Some(staged) = self.staged.get(job) else { return Ok(Vec::new()) };
+        let replica = (staged.job.row.replica)(pod);
+        let state = |board: &Board| {
+            let one = board.jobs.get(job).and_then(|job| job.replicas.get(&replica));
+            one.map(|one| (one.state.clone(), one.restarts))
+        };
+        let before = state(self.board);
+        for notice in self.board.see_pod(job, pod, is_gone) {
+            self.voice.notice(self.board, &notice)?;
+        }
+        let after = state(self.board);
+        if before != after {
+            self.voice.state(self.board, job, &replica)?;
+        }
+        if after.is_some_and(|(state, _)| state == super::board::State::Running) {
+            self.voice.doing("");
+        }
+        if is_gone {
+            return Ok(Vec::new());
+        }
+        let uid = text(pod, &["metadata", "uid"]).to_owned();
+        let label = self.board.label(job, &replica);
+        let main = pod["spec"]["containers"].as_array().is_none_or(|all| all.len() == 1);
+        let mut readings = Vec::new();
+        for (container, restart) in attach::printing(pod) {
+            if !self.reading.insert((uid.clone(), container.clone(), restart)) {
+                continue;
+            }
+            let is_main = main || container == trainyard_api::names::CONTAINER;
+            let label = if is_main { label.clone() } else { format!("{label}/{container}") };
+            self.voice.expect(std::slice::from_ref(&label));
+            readings.push(Reading {
+                job,
+                replica: replica.clone(),
+                label,
+                namespace: staged.job.namespace.clone(),
+                job_name: staged.job.name.clone(),
+                pod: text(pod, &["metadata", "name"]).to_owned(),
+                uid: uid.clone(),
+                container,
+                restart,
+            });
+        }
+        // What stays is read too, and nobody waits for its end.
+        if !(staged.job.row.stays)(&replica) {
+            self.open += readings.len();
+        }
+        Ok(readings)
+    }
+
+    fn hear_event(&mut self, event: &Value) -> Result<(), Failure> {
+        let about = |uid: &str| self.board.jobs.iter().position(|job| job.uid == uid);
+        let Some(heard) = events::heard(event, about, self.board) else { return Ok(()) };
+        if heard.is_progress {
+            self.voice.doing(&heard.notice.text);
+        }
+        let key = format!("{:?} {}", heard.notice.replica, heard.notice.text);
+        let key = if heard.is_progress { heard.notice.text.clone() } else { key };
+        if self.told.insert(key) {
+            self.voice.notice(self.board, &heard.notice)?;
+        }
+        Ok(())
+    }
+}
+
+/// Everybody who watches from the start.
+fn watchers<'t>(
+    cluster: &'t Cluster,
+    (pods, events): (&'t Kind, &'t Kind),
+    staged: &'t [Staged],
+    meter: &'t Meter,
+    sender: &mpsc::Sender<News>,
+) -> FuturesUnordered<Task<'t>> {
+    let tasks: FuturesUnordered<Task<'t>> = FuturesUnordered::new();
+    for (number, one) in staged.iter().enumerate() {
+        tasks.push(Box::pin(attach::pods(cluster, pods, number, one, sender.clone())));
+        tasks.push(Box::pin(attach::job(cluster, number, one, sender.clone())));
+    }
+    let namespaces: BTreeSet<&str> = staged.iter().map(|one| one.job.namespace.as_str()).collect();
+    for namespace in namespaces {
+        tasks.push(Box::pin(attach::events(cluster, events, namespace, sender.clone())));
+    }
+    tasks.push(Box::pin(attach::measure(meter, sender.clone())));
+    tasks
+}
+
+impl Stop {
+    fn new(ending: Ending) -> Self {
+        Self { ending, until: Instant::now() + STOPPING }
+    }
+}
