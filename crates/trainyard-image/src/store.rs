@@ -47,6 +47,14 @@ pub(crate) struct Lock {
     file: File,
 }
 
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file is not enough while another thread is starting a process: until that one
+        // runs its own program it has the file open too.
+        let _ = self.file.unlock();
+    }
+}
+
 impl Lock {
     /// Notes that what it stands for is used now.
     pub(crate) fn touch(&self) {
@@ -142,10 +150,12 @@ impl Store {
         }
         let used = File::options().write(true).open(self.use_file(name)).ok()?;
         used.try_lock().ok()?;
+        let used = Lock { file: used };
         let made = self.lock_file(name).ok()?;
         made.try_lock().ok()?;
+        let made = Lock { file: made };
         // Somebody may have come and gone meanwhile.
-        (self.last_use(name)? == last).then_some([Lock { file: used }, Lock { file: made }])
+        (self.last_use(name)? == last).then_some([used, made])
     }
 
     /// When a folder was last used; of one that nobody has ever asked for, that is now.

@@ -25,7 +25,15 @@ pub(crate) struct State {
     pub(crate) id: String,
     /// Which process holds the pods.
     holder: PathBuf,
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        // Closing the file is not enough while another thread is starting a process: until that one
+        // runs its own program it has the file open too.
+        let _ = self.lock.unlock();
+    }
 }
 
 /// Takes the folder.
@@ -49,7 +57,7 @@ pub(crate) fn take(folder: &Path) -> Result<State, AgentError> {
     })?;
     let meta = fs::metadata(folder).map_err(io)?;
     let id = format!("{:x}-{:x}", meta.dev(), meta.ino());
-    Ok(State { places, id, holder: folder.join("holder"), _lock: lock })
+    Ok(State { places, id, holder: folder.join("holder"), lock })
 }
 
 /// Asks the file system to keep the folders in this one apart from each other. Where many pods come and

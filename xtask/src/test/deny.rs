@@ -17,7 +17,8 @@ pub(crate) async fn run() -> Result<Verdict> {
     let tool = root.join("bin").join("cargo-deny");
     if !has_version(&tool).await {
         println!("installing cargo-deny {VERSION} into {} (some minutes, once)", root.display());
-        let mut install = cargo(&["install", "cargo-deny", "--locked", "--version", VERSION]);
+        let mut install =
+            cargo(&["install", "cargo-deny", "--debug", "--locked", "--version", VERSION]);
         if !succeeds(install.arg("--root").arg(&root)).await? {
             return Ok(Verdict::Skipped(format!("cargo-deny {VERSION} cannot be installed")));
         }

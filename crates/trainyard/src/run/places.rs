@@ -25,7 +25,18 @@ pub(crate) fn root(given: Option<&Path>) -> Result<PathBuf, Failure> {
 pub(crate) struct Places {
     pub(crate) folder: Folder,
     /// Held as long as the run lasts.
-    _lock: Arc<File>,
+    _lock: Arc<Lock>,
+}
+
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file is not enough while another thread is starting a process: until that one
+        // runs its own program it has the file open too.
+        let _ = self.0.unlock();
+    }
 }
 
 impl Places {
@@ -40,7 +51,7 @@ impl Places {
                 "wait for its end, give the job another name, or another folder with --data-dir",
             )
         })?;
-        Ok(Self { folder, _lock: Arc::new(lock) })
+        Ok(Self { folder, _lock: Arc::new(Lock(lock)) })
     }
 
     /// Forgets what earlier runs have left: their claims and their logs.

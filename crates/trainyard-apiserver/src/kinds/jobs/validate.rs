@@ -18,7 +18,8 @@ pub(super) fn job(job: &Value) -> Vec<FieldError> {
     let mut errors = own_selector(job);
     errors.extend(spec(&job["spec"]));
     errors.extend(host_name(job));
-    errors
+    // The real server knows more to say of these fields; what is wrong apart from them is said as there.
+    if errors.is_empty() { unsupported(&job["spec"]) } else { errors }
 }
 
 /// A job that selects its own pods has the labels that it was given.
@@ -89,7 +90,8 @@ fn spec(spec: &Value) -> Vec<FieldError> {
             errors.push(FieldError::invalid("spec.parallelism", many, words));
         }
     }
-    errors.extend(unsupported(spec));
+    let policies = ["Failed", "TerminatingOrFailed"];
+    errors.extend(among(&spec["podReplacementPolicy"], &policies, "spec.podReplacementPolicy"));
     errors.extend(template(&spec["template"]));
     errors.extend(selector(spec));
     errors
@@ -108,12 +110,9 @@ fn unsupported(spec: &Value) -> Vec<FieldError> {
     let given = fields.into_iter().filter(|key| spec.get(key).is_some_and(|v| !v.is_null()));
     let mut errors: Vec<FieldError> =
         given.map(|key| FieldError::forbidden(format!("spec.{key}"), UNSUPPORTED)).collect();
-    let (key, path) = ("podReplacementPolicy", "spec.podReplacementPolicy");
-    let policies = ["Failed", "TerminatingOrFailed"];
-    errors.extend(among(&spec[key], &policies, path));
-    if text(spec, key) == "Failed" && spec.get("podFailurePolicy").is_none() {
+    if text(spec, "podReplacementPolicy") == "Failed" && spec.get("podFailurePolicy").is_none() {
         let words = format!("\"Failed\" is {UNSUPPORTED}");
-        errors.push(FieldError::forbidden(path, words));
+        errors.push(FieldError::forbidden("spec.podReplacementPolicy", words));
     }
     errors
 }
