@@ -173,7 +173,7 @@ async fn unseen(stage: &Stage, agent: &Agent) -> Result<()> {
     pods.shell("other", "echo secret > $HOME/mine; sleep 600", json!({})).await?;
     pods.until_phase("other", "Running").await?;
     let script = format!(
-        "ls -A {home} | wc -l; for F in {kept} {dir} /etc/shadow /etc/ssh /var/lib /boot /sys/fs; do \
+        "ls -A {home} 2>/dev/null | wc -l; for F in {kept} {dir} /etc/shadow /etc/ssh /var/lib /boot /sys/fs; do \
            ls $F >/dev/null 2>&1 && echo sees $F; done; \
          find / -xdev -path /usr -prune -o -name mine -print 2>/dev/null; grep -c {kept} /proc/mounts; \
          for P in /proc/[0-9]*; do cat $P/cmdline 2>/dev/null | tr '\\0' ' '; done | grep -c trainyar[d]; true"
