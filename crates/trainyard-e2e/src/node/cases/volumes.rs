@@ -431,13 +431,12 @@ async fn escapes(stage: &Stage, _: &Agent) -> Result<()> {
 
 async fn unsupported(stage: &Stage, _: &Agent) -> Result<()> {
     let pods = Pods::open(stage, "unsupported").await?;
+    // The scheduler sends nobody to a node where another pod has the same disk.
+    let disk = format!("iqn.2001-04.com.example:{}", pods.namespace);
     let sources = [
         ("nfs", json!({"nfs": {"server": "192.0.2.9", "path": "/x"}})),
         ("csi", json!({"csi": {"driver": "disk.example"}})),
-        (
-            "iscsi",
-            json!({"iscsi": {"targetPortal": "192.0.2.9", "iqn": "iqn.2001-04.com.example:x", "lun": 0}}),
-        ),
+        ("iscsi", json!({"iscsi": {"targetPortal": "192.0.2.9", "iqn": disk, "lun": 0}})),
     ];
     for (name, source) in &sources {
         let name = name.to_ascii_lowercase();
