@@ -6,6 +6,7 @@ mod usage;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use tokio::net::TcpStream;
@@ -18,6 +19,10 @@ use crate::pod::{Behind, Live};
 use crate::serve::{self, ExecAsk, ExecSession, ForwardTarget, LogAsk, Pods, Refused, Summary};
 use crate::shared::{Shared, lock};
 use crate::status::{ContainerRecord, State};
+
+/// How long a pod that is asked for may be unknown here.
+const PATIENCE: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Begins to serve; says where each node is reached.
 pub(crate) fn start(
@@ -71,16 +76,27 @@ impl NodePods {
         lock(&self.shared.pods).values().filter(of_node).cloned().collect()
     }
 
-    fn find(&self, namespace: &str, name: &str) -> Result<Arc<Live>, Refused> {
-        let found =
-            self.live().into_iter().find(|live| live.namespace == namespace && live.name == name);
-        found.ok_or_else(|| Refused::NotFound(format!("pod \"{name}_{namespace}\" does not exist")))
+    /// A pod, which the API server may know sooner than this agent: when it has just been bound, or the agent
+    /// has just started.
+    async fn find(&self, namespace: &str, name: &str) -> Result<Arc<Live>, Refused> {
+        let is_it = |live: &Arc<Live>| live.namespace == namespace && live.name == name;
+        let seen = async {
+            loop {
+                if let Some(live) = self.live().into_iter().find(is_it) {
+                    return live;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, seen)
+            .await
+            .map_err(|_| Refused::NotFound(format!("pod \"{name}_{namespace}\" does not exist")))
     }
 }
 
 impl Pods for NodePods {
     async fn log(&self, ask: LogAsk) -> Result<LogSource, Refused> {
-        let live = self.find(&ask.namespace, &ask.pod)?;
+        let live = self.find(&ask.namespace, &ask.pod).await?;
         let record = live.record();
         let container = record.find(&ask.container).ok_or_else(|| {
             Refused::NotFound(format!("container {} not found in pod {}", ask.container, ask.pod))
@@ -97,7 +113,7 @@ impl Pods for NodePods {
     }
 
     async fn exec(&self, ask: ExecAsk) -> Result<ExecSession, Refused> {
-        let live = self.find(&ask.namespace, &ask.pod)?;
+        let live = self.find(&ask.namespace, &ask.pod).await?;
         if ask.uid.as_ref().is_some_and(|uid| *uid != live.uid) {
             return Err(Refused::NotFound(format!("pod {} is another one now", ask.pod)));
         }
@@ -113,7 +129,7 @@ impl Pods for NodePods {
     }
 
     async fn connect(&self, target: ForwardTarget, port: u16) -> Result<TcpStream, Refused> {
-        let live = self.find(&target.namespace, &target.pod)?;
+        let live = self.find(&target.namespace, &target.pod).await?;
         if target.uid.as_ref().is_some_and(|uid| *uid != live.uid) {
             return Err(Refused::NotFound(format!("pod {} is another one now", target.pod)));
         }
