@@ -1,7 +1,8 @@
 //! `tidy`: house rules that neither compiler nor linter knows. Reads the tree and prints what it
-//! finds; the rules are in `text`, `lints` and `arrows`.
+//! finds; the rules are in the files beside it.
 
 mod arrows;
+mod default_run;
 mod lints;
 mod text;
 
@@ -46,7 +47,9 @@ pub(crate) async fn run() -> Result<Counts> {
             }
         }
     }
-    for dependencies in arrows::parse(&metadata().await?)? {
+    let metadata = metadata().await?;
+    record(default_run::examine(&metadata)?);
+    for dependencies in arrows::parse(&metadata)? {
         record(arrows::examine(&dependencies));
     }
     println!("tidy: {} checks passed, {} failed", counts.passed, counts.failed);
