@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proptest::prelude::*;
-use redb::StorageBackend;
 
-use super::disk::{DataFile, database};
+use super::disk::platter::{Platter, Room};
 use super::tests::{content, create, draft};
 use super::*;
+
+/// The log of a store that never made a snapshot.
+const LOG: &str = "log-00000000000000000002";
 
 fn open(folder: &Path) -> Result<Store, OpenError> {
     Store::open(folder, Limits::default())
@@ -116,16 +116,17 @@ fn only_the_owner_may_read_it() {
     let _store = open(&inner).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&inner), 0o700);
-    assert_eq!(mode(&inner.join("objects.redb")), 0o600);
+    assert_eq!(mode(&inner.join(LOG)), 0o600);
 }
 
 #[test]
-fn what_is_no_database_is_said_to_be_damaged() {
-    for garbage in [String::new(), "x".to_owned(), "not a database\n".repeat(10_000)] {
+fn what_is_no_log_is_said_to_be_damaged() {
+    for garbage in [String::new(), "x".to_owned(), "not a log\n".repeat(10_000)] {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("objects.redb"), &garbage).unwrap();
+        fs::write(folder.path().join(LOG), &garbage).unwrap();
         let error = open(folder.path()).unwrap_err();
-        assert!(["corrupt", "other-format"].contains(&error.kind()), "{error}");
+        assert_eq!(error.kind(), "corrupt", "{error}");
+        assert_eq!(fs::read_to_string(folder.path().join(LOG)).unwrap(), garbage);
     }
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
@@ -133,18 +134,46 @@ fn what_is_no_database_is_said_to_be_damaged() {
     assert_eq!(error.kind(), "io", "{error}");
 }
 
-#[tokio::test]
-async fn data_of_another_format_are_left_alone() {
+#[test]
+fn files_of_others_in_the_folder_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
-    open(folder.path()).unwrap().close().await;
-    let database = redb::Database::open(folder.path().join("objects.redb")).unwrap();
-    let transaction = database.begin_write().unwrap();
-    let numbers = redb::TableDefinition::<&str, u64>::new("numbers");
-    transaction.open_table(numbers).unwrap().insert("format", 2).unwrap();
-    transaction.commit().unwrap();
-    drop(database);
-    let text = open(folder.path()).unwrap_err().to_string();
-    assert!(text.contains("has data of format 2, and this program knows format 1"), "{text}");
+    let names = ["log-1", "log-0000000000000000000x", "snapshot-", "notes.new", "log.new"];
+    for name in names {
+        fs::write(folder.path().join(name), "mine").unwrap();
+    }
+    fs::write(folder.path().join(format!("{LOG}.new")), "left behind").unwrap();
+    let _store = open(folder.path()).unwrap();
+    for name in names {
+        assert_eq!(fs::read_to_string(folder.path().join(name)).unwrap(), "mine");
+    }
+    assert!(!folder.path().join(format!("{LOG}.new")).exists());
+}
+
+#[tokio::test]
+async fn a_store_that_is_written_to_for_long_does_not_grow_for_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = |name: &str| -> PathBuf { folder.path().join(name) };
+    let store = open(folder.path()).unwrap();
+    let mut object = create(&store, "pods", "ns", "a").await;
+    let text = "x".repeat(1 << 20);
+    let mut snapshots = 0;
+    for round in 0..150 {
+        let change = Change::Put(draft("a", &format!("{round} {text}")));
+        let key = Key::new("pods", "ns", "a");
+        object = store.commit(key, Expect::Revision(object.revision), change).await.unwrap();
+        let entries = fs::read_dir(folder.path()).unwrap();
+        let held: u64 =
+            entries.map(|entry| entry.unwrap().metadata().map_or(0, |it| it.len())).sum();
+        // Twice what makes a snapshot due, for the time in which one is made.
+        assert!(held < 90 << 20, "{held} bytes in round {round}");
+        snapshots += usize::from(!real(LOG).exists());
+    }
+    assert!(snapshots > 0);
+    let before = store.list("pods", &Query::default()).unwrap();
+    store.close().await;
+    let store = open(folder.path()).unwrap();
+    assert_eq!(store.list("pods", &Query::default()).unwrap(), before);
+    assert_eq!(store.revision(), 152);
 }
 
 proptest! {
@@ -163,7 +192,7 @@ proptest! {
                 }
                 store.close().await;
             });
-            fs::read(folder.path().join("objects.redb")).unwrap()
+            fs::read(folder.path().join(LOG)).unwrap()
         };
         let mut damaged = bytes;
         // Where there is something, rather than in the empty rest of the file.
@@ -172,66 +201,37 @@ proptest! {
             damaged[place as usize % len] ^= byte;
         }
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("objects.redb"), damaged).unwrap();
+        fs::write(folder.path().join(LOG), damaged).unwrap();
         if let Err(error) = open(folder.path()) {
-            prop_assert!(["corrupt", "other-format", "io"].contains(&error.kind()), "{}", error);
+            prop_assert!(["corrupt", "other-format"].contains(&error.kind()), "{}", error);
         }
     }
 }
 
-/// A disk on which there is sometimes no room.
-#[derive(Debug)]
-struct Cramped {
-    file: DataFile,
-    full: Arc<AtomicBool>,
-}
-
-impl StorageBackend for Cramped {
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.read(offset, out)
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-    fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
-    }
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        // What has its place already can be written again, as the header.
-        if self.full.load(Ordering::SeqCst) && offset > 0 {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        self.file.write(offset, data)
-    }
+fn on_platter(folder: &Path, platter: &Platter) -> Result<Store, OpenError> {
+    let (disk, loaded) = Disk::open_in(folder, Arc::new(platter.clone()), 40_000)?;
+    Store::on(folder, Limits::default(), disk, loaded)
 }
 
 #[tokio::test]
 async fn a_full_disk_refuses_and_recovers() {
     let folder = tempfile::tempdir().unwrap();
-    let full = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&full);
-    let opener = move |path: &Path| {
-        Ok(database(Cramped { file: DataFile::open(path)?, full: Arc::clone(&seen) })?)
-    };
-    let (disk, loaded) = Disk::open_with(folder.path(), Box::new(opener)).unwrap();
-    let store = Store::on(folder.path(), Limits::default(), disk, loaded).unwrap();
+    let platter = Platter::default();
+    let store = on_platter(folder.path(), &platter).unwrap();
     let kept = create(&store, "pods", "ns", "kept").await;
     let mut cursor = store.watch("pods", kept.revision).unwrap();
-    for _ in 0..3 {
-        full.store(true, Ordering::SeqCst);
+    for room in [Room::NoGrowth, Room::NoGrowth, Room::Half] {
+        platter.set_room(room);
         for _ in 0..3 {
             let before = store.revision();
-            let change = Change::Put(draft("more", &"x".repeat(10_000)));
+            let change = Change::Put(draft("more", &"x".repeat(50 << 10)));
             let key = Key::new("pods", "ns", &format!("more-{before}"));
             let error = store.commit(key, Expect::Absent, change).await.unwrap_err();
             assert_eq!(error.kind(), "full", "{error}");
             assert_eq!(store.revision(), before);
             assert_eq!(store.get("pods", "ns", "kept").as_ref(), Some(&kept));
         }
-        full.store(false, Ordering::SeqCst);
+        platter.set_room(Room::Free);
         let revision = store.revision();
         let more = create(&store, "pods", "ns", &format!("more-{revision}")).await;
         assert_eq!(more.revision, revision + 1);
@@ -239,101 +239,8 @@ async fn a_full_disk_refuses_and_recovers() {
     }
     let before = store.list("pods", &Query::default()).unwrap();
     store.close().await;
-    assert_eq!(open(folder.path()).unwrap().list("pods", &Query::default()).unwrap(), before);
-}
-
-/// A disk with a cache of its own, and a fuse: when it blows, what was not synced is there or not,
-/// sector by sector.
-#[derive(Debug, Default)]
-struct Platter {
-    cached: Vec<u8>,
-    synced: Vec<u8>,
-    pending: Vec<(usize, Vec<u8>)>,
-    fuse: Option<u32>,
-}
-
-impl Platter {
-    fn burn(&mut self) -> io::Result<()> {
-        match &mut self.fuse {
-            Some(0) => Err(io::Error::other("no power")),
-            Some(left) => {
-                *left -= 1;
-                Ok(())
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn put(image: &mut Vec<u8>, offset: usize, data: &[u8]) {
-        if image.len() < offset + data.len() {
-            image.resize(offset + data.len(), 0);
-        }
-        image[offset..offset + data.len()].copy_from_slice(data);
-    }
-
-    /// What is found after the power is back.
-    fn after_the_cut(mut self, mut chance: u64) -> Self {
-        for (offset, data) in std::mem::take(&mut self.pending) {
-            for (number, sector) in data.chunks(512).enumerate() {
-                chance ^= chance << 13;
-                chance ^= chance >> 7;
-                chance ^= chance << 17;
-                if chance.is_multiple_of(2) {
-                    Self::put(&mut self.synced, offset + number * 512, sector);
-                }
-            }
-        }
-        let len = self.synced.len().max(self.cached.len());
-        self.synced.resize(len, 0);
-        Self { cached: self.synced.clone(), synced: self.synced, pending: Vec::new(), fuse: None }
-    }
-}
-
-#[derive(Debug, Clone, Default)]
-struct Shaky(Arc<Mutex<Platter>>);
-
-impl StorageBackend for Shaky {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.0.lock().unwrap().cached.len() as u64)
-    }
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let offset = usize::try_from(offset).unwrap();
-        let platter = self.0.lock().unwrap();
-        let found = platter.cached.get(offset..offset + out.len());
-        out.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
-        Ok(())
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut platter = self.0.lock().unwrap();
-        platter.burn()?;
-        platter.cached.resize(usize::try_from(len).unwrap(), 0);
-        Ok(())
-    }
-    fn sync_data(&self) -> io::Result<()> {
-        let mut platter = self.0.lock().unwrap();
-        platter.burn()?;
-        platter.pending.clear();
-        platter.synced = platter.cached.clone();
-        Ok(())
-    }
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let offset = usize::try_from(offset).unwrap();
-        let mut platter = self.0.lock().unwrap();
-        platter.burn()?;
-        Platter::put(&mut platter.cached, offset, data);
-        platter.pending.push((offset, data.to_vec()));
-        Ok(())
-    }
-}
-
-fn on_platter(folder: &Path, shaky: &Shaky) -> Result<Store, OpenError> {
-    let shaky = shaky.clone();
-    let opener = move |path: &Path| {
-        drop(DataFile::open(path)?);
-        Ok(database(shaky.clone())?)
-    };
-    let (disk, loaded) = Disk::open_with(folder, Box::new(opener))?;
-    Store::on(folder, Limits::default(), disk, loaded)
+    let store = on_platter(folder.path(), &platter).unwrap();
+    assert_eq!(store.list("pods", &Query::default()).unwrap(), before);
 }
 
 /// What may be found of each object: the acknowledged text, then those of writes without an answer.
@@ -383,14 +290,13 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let shaky = Shaky::default();
-            let store = on_platter(folder.path(), &shaky).unwrap();
-            shaky.0.lock().unwrap().fuse = Some(fuse);
+            let platter = Platter::default();
+            let store = on_platter(folder.path(), &platter).unwrap();
+            platter.set_fuse(fuse);
             let known = write_until_dark(&store).await;
             let revision = store.revision();
             store.close().await;
-            let platter = std::mem::take(&mut *shaky.0.lock().unwrap()).after_the_cut(chance);
-            let store = on_platter(folder.path(), &Shaky(Arc::new(Mutex::new(platter)))).unwrap();
+            let store = on_platter(folder.path(), &platter.after_the_cut(chance)).unwrap();
             assert!(store.revision() >= revision);
             for (name, known) in known {
                 let found = store.get("pods", "ns", &name).map(|object| content(&object));

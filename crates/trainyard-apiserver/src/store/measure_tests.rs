@@ -58,7 +58,8 @@ async fn commits() {
         let took = fill(&store, writers, total).await;
         println!("durable, {writers} writers: {} commits/s", rate(total, took));
         store.close().await;
-        let len = std::fs::metadata(folder.path().join("objects.redb")).unwrap().len();
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        let len: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
         let begin = Instant::now();
         let store = Store::open(folder.path(), Limits::default()).unwrap();
         println!("  opened {total} objects, {} MiB, in {:?}", len >> 20, begin.elapsed());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::change::{self, Change, Deed, Expect, Key, Write};
-use super::disk::Loaded;
+use super::disk::{Everything, Loaded};
 use super::history::{Event, size};
 use super::section::Section;
 use super::{CommitError, Limits};
@@ -92,6 +92,25 @@ impl State {
             self.serial += 1;
             Section::new(self.floor, self.serial)
         })
+    }
+
+    /// How many bytes all objects take, nearly.
+    pub(super) const fn object_bytes(&self) -> usize {
+        self.object_bytes
+    }
+
+    /// All objects as they are now.
+    pub(super) fn everything(&self) -> Everything {
+        let mut objects = Vec::new();
+        for (storage, section) in &self.sections {
+            let of_section = section.range("", None);
+            objects.extend(
+                of_section.map(|(path, object)| {
+                    (Arc::clone(storage), Arc::clone(path), Arc::clone(object))
+                }),
+            );
+        }
+        Everything { revision: self.revision, objects }
     }
 
     #[cfg(test)]

@@ -118,7 +118,7 @@ impl Work {
     fn commit(&mut self, wish: Wish, answer: Answer<Object>) -> Option<Request> {
         let mut batch = Batch::default();
         let mut next = None;
-        let before = {
+        {
             let state = self.shared.read();
             batch.add(&state, wish, answer);
             while batch.writes.len() < BATCH && batch.bytes < BATCH_BYTES {
@@ -131,13 +131,8 @@ impl Work {
                     Err(_) => break,
                 }
             }
-            state.revision()
-        };
-        let done = if batch.writes.is_empty() {
-            Ok(())
-        } else {
-            self.disk.write(before, &batch.writes).map_err(told)
-        };
+        }
+        let done = self.disk.write(&batch.writes).map_err(told);
         if done.is_ok() {
             self.shared.publish(batch.writes);
         }
@@ -145,19 +140,27 @@ impl Work {
             // A refusal may rest on a write that now did not come about; then all fail alike.
             let _ = answer.send(done.clone().and(result));
         }
+        self.condense();
         next
     }
 
     fn drop_storage(&mut self, storage: &str) -> Result<(), CommitError> {
-        let (write, before) = {
-            let state = self.shared.read();
-            (state.decide_drop(storage), state.revision())
-        };
+        let write = self.shared.read().decide_drop(storage);
         let Some(write) = write else { return Ok(()) };
         let writes = vec![write];
-        self.disk.write(before, &writes).map_err(told)?;
+        self.disk.write(&writes).map_err(told)?;
         self.shared.publish(writes);
         Ok(())
+    }
+
+    /// Has the log shortened when it is time. Between two batches all that is on disk is visible.
+    fn condense(&mut self) {
+        let state = self.shared.read();
+        if self.disk.is_outgrown(state.object_bytes() as u64) {
+            let all = state.everything();
+            drop(state);
+            self.disk.condense(all);
+        }
     }
 }
 

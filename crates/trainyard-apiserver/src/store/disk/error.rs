@@ -1,6 +1,6 @@
 //! Why a folder cannot be opened as a store, or a write did not reach it.
 //!
-//! Owns how errors of the database and the file system are told. Must not know who asked.
+//! Owns how errors of the files are told. Must not know who asked.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -54,12 +54,22 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The data make no sense.
-    #[error("{} is damaged: {why}; restore it from a copy, or move it away to begin anew", path.display())]
+    #[error("{} is damaged: {why}; restore the whole folder from a copy, or move it away to begin anew", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
         /// What was found wrong first.
         why: String,
+    },
+    /// It was written before there was a first release.
+    #[error(
+        "{} is from before the first release and cannot be read; move it away to begin anew, or \
+         choose another folder",
+        path.display()
+    )]
+    Former {
+        /// The file.
+        path: PathBuf,
     },
     /// Something else.
     #[error("{} cannot be opened: {source}", path.display())]
@@ -81,6 +91,7 @@ impl OpenError {
             Self::NotWritable { .. } => "not-writable",
             Self::Full { .. } => "full",
             Self::Corrupt { .. } => "corrupt",
+            Self::Former { .. } => "former",
             Self::Io { .. } => "io",
         }
     }
@@ -93,18 +104,6 @@ impl OpenError {
             InvalidData | UnexpectedEof => Self::Corrupt { path, why: source.to_string() },
             _ if is_full(&source) => Self::Full { path, source },
             _ => Self::Io { path, source },
-        }
-    }
-
-    pub(super) fn of_database(path: &Path, error: redb::Error) -> Self {
-        let path = path.to_owned();
-        match error {
-            redb::Error::Io(error) => Self::of_io(&path, error),
-            redb::Error::DatabaseAlreadyOpen => Self::Held { folder: path, pid: None },
-            redb::Error::UpgradeRequired(found) => {
-                Self::OtherFormat { path, found: u64::from(found) }
-            }
-            error => Self::Corrupt { path, why: error.to_string() },
         }
     }
 }
@@ -126,10 +125,7 @@ pub(in crate::store) enum WriteError {
 }
 
 impl WriteError {
-    pub(super) fn of(error: &redb::Error) -> Self {
-        match error {
-            redb::Error::Io(error) if is_full(error) => Self::Full(error.to_string()),
-            error => Self::Broken(error.to_string()),
-        }
+    pub(super) fn of(error: &io::Error) -> Self {
+        if is_full(error) { Self::Full(error.to_string()) } else { Self::Broken(error.to_string()) }
     }
 }

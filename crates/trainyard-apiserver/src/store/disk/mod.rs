@@ -1,54 +1,78 @@
-//! The objects on disk, in an embedded database: the newest text of each, and the revision.
+//! The objects on disk: a log of the writes, and now and then a snapshot in place of its beginning.
 //!
-//! Owns the format and what happens when the disk is full. History is not kept: who watched before
-//! begins anew. Must not know how writes are decided or who waits for them.
+//! Owns the format and what happens when the disk is full. A folder holds segments of the log
+//! (`log-<first revision>`) and at most one snapshot that counts (`snapshot-<revision>`); opening
+//! reads the snapshot, then the log behind it. History is not kept: who watched before begins anew.
+//! Must not know how writes are decided or who waits for them.
 
 mod error;
-mod file;
+mod files;
+mod frame;
+mod lock;
+mod log;
 mod record;
+mod replay;
+mod scan;
+mod snapshot;
 
-use std::fs::{self, File};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+#[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
+pub(super) mod platter;
+#[cfg(test)]
+mod snapshot_tests;
+#[cfg(test)]
+mod testing;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use redb::{
-    Database, DatabaseError, ReadableDatabase as _, StorageBackend, TableDefinition,
-    WriteTransaction,
-};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 
 use super::change::{Deed, Write};
 use crate::object::Stored;
 pub use error::OpenError;
 pub(super) use error::WriteError;
-pub(crate) use file::DataFile;
-use file::FolderLock;
+pub(crate) use files::Folder;
+use files::RealFolder;
+use frame::Frame;
+use lock::FolderLock;
+use log::{Aside, Log};
+pub(super) use snapshot::Everything;
 
 /// The number of the format. Every change of what is written counts it up.
-const FORMAT: u64 = 1;
-/// The database's cache. All reads are answered from memory, so it needs next to none.
-const CACHE_BYTES: usize = 4 << 20;
-/// So many writes at once are made in the way that is quicker now and slower after a crash.
-const BURST: usize = 4;
-const FILE: &str = "objects.redb";
-const NEW_FILE: &str = "objects.redb.new";
+const FORMAT: u32 = 1;
+/// A snapshot is due when the log has so many bytes, and so many times those of the objects.
+const LOG_FLOOR: u64 = 32 << 20;
+const LOG_FACTOR: u64 = 2;
+/// Behind the name of a file that is being made.
+const NEW: &str = ".new";
+/// What was in a folder before there was a first release.
+const FORMER: &str = "objects.redb";
 
-/// `storage`, a zero byte, and the path, to what [`record`] writes.
-const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
-const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
-
-/// Makes a database of the file at a path, new when there is none.
-type Opener = Box<dyn Fn(&Path) -> Result<Database, redb::Error> + Send>;
-
-/// The disk side of a store. Dropping it closes the database and lets go of the folder.
+/// The disk side of a store. Dropping it ends what runs and lets go of the folder.
+#[derive(Debug)]
 pub(super) struct Disk {
-    opener: Opener,
-    path: std::path::PathBuf,
-    /// Gone while there is no room even to open it.
-    database: Option<Database>,
+    folder: Arc<dyn Folder>,
+    path: PathBuf,
+    log: Log,
+    frame: Frame,
+    /// The bytes of the segments before, which are needed until there is a snapshot.
+    older: u64,
+    making: Option<Making>,
+    /// The log is not looked at before it has so many bytes.
+    floor: u64,
+    next: u64,
     broken: Option<String>,
-    /// After the database, so that it is let go last.
+    /// After all else, so that it is let go last.
     _lock: FolderLock,
+}
+
+/// A snapshot in the making.
+#[derive(Debug)]
+struct Making {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<std::io::Result<()>>,
 }
 
 /// What was on disk.
@@ -58,178 +82,159 @@ pub(super) struct Loaded {
     pub(super) objects: Vec<(Arc<str>, Arc<str>, Stored)>,
 }
 
-impl std::fmt::Debug for Disk {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Disk").field("path", &self.path).finish_non_exhaustive()
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // The folder is let go only when nobody works in it.
+        if let Some(making) = self.making.take() {
+            making.stop.store(true, Ordering::Relaxed);
+            self.made(making);
+        }
     }
-}
-
-/// A database on a file, be it what it may.
-pub(super) fn database(backend: impl StorageBackend) -> Result<Database, DatabaseError> {
-    Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(backend)
 }
 
 impl Disk {
     /// Opens a folder as a store, a fresh one if it is empty.
     pub(super) fn open(folder: &Path) -> Result<(Self, Loaded), OpenError> {
-        Self::open_with(folder, Box::new(|path| Ok(database(DataFile::open(path)?)?)))
+        let lock = FolderLock::take(folder)?;
+        Self::read(folder, Arc::new(RealFolder(folder.to_owned())), lock, log::AHEAD)
     }
 
-    pub(super) fn open_with(folder: &Path, opener: Opener) -> Result<(Self, Loaded), OpenError> {
-        let lock = FolderLock::take(folder)?;
-        let path = folder.join(FILE);
-        let found = |error| OpenError::of_database(&path, error);
-        // The database does not expect its file to have been damaged and may panic on it.
-        let read = catch_unwind(AssertUnwindSafe(|| {
-            if !path.exists() {
-                create(folder, &opener).map_err(found)?;
-            }
-            let database = opener(&path).map_err(found)?;
-            let loaded = load(&path, &database)?;
-            Ok((database, loaded))
-        }));
-        let (database, loaded) = read.unwrap_or_else(|_| {
-            let why = "the database could not make sense of it".to_owned();
-            Err(OpenError::Corrupt { path: path.clone(), why })
-        })?;
-        let disk = Self { opener, path, database: Some(database), broken: None, _lock: lock };
+    /// Opens a folder that stands in for the one that is locked.
+    #[cfg(test)]
+    pub(super) fn open_in(
+        locked: &Path,
+        folder: Arc<dyn Folder>,
+        floor: u64,
+    ) -> Result<(Self, Loaded), OpenError> {
+        const AHEAD: u64 = 8 << 10;
+        let (mut disk, loaded) = Self::read(locked, folder, FolderLock::take(locked)?, AHEAD)?;
+        (disk.floor, disk.next) = (floor, floor);
         Ok((disk, loaded))
     }
 
-    /// Writes all or nothing; when it returns, all is on disk. `revision` is the one before.
-    pub(super) fn write(&mut self, revision: u64, writes: &[Write]) -> Result<(), WriteError> {
+    fn read(
+        path: &Path,
+        folder: Arc<dyn Folder>,
+        lock: FolderLock,
+        ahead: u64,
+    ) -> Result<(Self, Loaded), OpenError> {
+        let found = replay::read(&*folder, path)?;
+        let failed = |error| OpenError::of_io(path, error);
+        let log = match found.last {
+            None => Log::begin(&*folder, found.loaded.revision + 1, ahead).map_err(failed)?,
+            Some(last) => {
+                let path = path.join(&last.name);
+                let failed = |error| OpenError::of_io(&path, error);
+                if last.unfinished {
+                    last.file.cut(last.end).map_err(failed)?;
+                }
+                // What a killed process had written but not synced counts from now on.
+                last.file.sync().and_then(|()| folder.sync()).map_err(failed)?;
+                Log::go_on(last.file, last.end, ahead).map_err(failed)?
+            }
+        };
+        for name in &found.idle {
+            match folder.remove(name) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(OpenError::of_io(&path.join(name), error));
+                }
+                _ => {}
+            }
+        }
+        let disk = Self {
+            folder,
+            path: path.to_owned(),
+            log,
+            frame: Frame::new(),
+            older: found.older,
+            making: None,
+            floor: LOG_FLOOR,
+            next: LOG_FLOOR,
+            broken: None,
+            _lock: lock,
+        };
+        Ok((disk, found.loaded))
+    }
+
+    /// Writes all or nothing; when it returns, all is on disk.
+    pub(super) fn write(&mut self, writes: &[Write]) -> Result<(), WriteError> {
         if let Some(why) = &self.broken {
             return Err(WriteError::Broken(why.clone()));
         }
-        let database = match self.database.take() {
-            Some(database) => database,
-            None => self.reopen(revision)?,
-        };
-        let Err(error) = write(&database, writes) else {
-            self.database = Some(database);
-            return Ok(());
-        };
-        // A database that met an error must be opened anew; what it then holds shows whether the
-        // write is in it.
-        drop(database);
-        let error = WriteError::of(&error);
-        match &error {
-            WriteError::Full(_) => self.database = Some(self.reopen(revision)?),
-            WriteError::Broken(why) => self.broken = Some(why.clone()),
-        }
-        Err(error)
-    }
-
-    fn reopen(&mut self, revision: u64) -> Result<Database, WriteError> {
-        let opened = (self.opener)(&self.path)
-            .and_then(|database| Ok((number(&database, "revision")?, database)));
-        match opened {
-            Ok((Some(found), database)) if found == revision => Ok(database),
-            Ok((found, _)) => {
-                let found = found.unwrap_or_default();
-                let why = format!("revision {found} is on disk instead of {revision}; restart");
-                self.broken = Some(why.clone());
-                Err(WriteError::Broken(why))
-            }
-            // It may go better next time.
-            Err(error) => Err(WriteError::Full(error.to_string())),
-        }
-    }
-}
-
-/// Makes a new database aside, so that there is never half of one.
-fn create(folder: &Path, opener: &Opener) -> Result<(), redb::Error> {
-    let aside = folder.join(NEW_FILE);
-    match fs::remove_file(&aside) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
-    }
-    let database = opener(&aside)?;
-    let transaction = begin(&database, 0)?;
-    {
-        transaction.open_table(OBJECTS)?;
-        let mut numbers = transaction.open_table(NUMBERS)?;
-        numbers.insert("format", FORMAT)?;
-        numbers.insert("revision", 1)?;
-    }
-    transaction.commit()?;
-    drop(database);
-    fs::rename(&aside, folder.join(FILE))?;
-    File::open(folder)?.sync_all()?;
-    Ok(())
-}
-
-fn begin(database: &Database, writes: usize) -> Result<WriteTransaction, redb::Error> {
-    let mut transaction = database.begin_write()?;
-    // Without it the whole file is walked at the first opening after a crash; with it the disk is
-    // waited for twice. A crash within a burst is rare, and the next single write ends the risk.
-    transaction.set_quick_repair(writes < BURST);
-    Ok(transaction)
-}
-
-fn number(database: &Database, name: &str) -> Result<Option<u64>, redb::Error> {
-    let numbers = database.begin_read()?.open_table(NUMBERS)?;
-    let number = numbers.get(name)?.map(|number| number.value());
-    Ok(number)
-}
-
-fn load(path: &Path, database: &Database) -> Result<Loaded, OpenError> {
-    let found = |error: redb::Error| OpenError::of_database(path, error);
-    let corrupt = |why: String| OpenError::Corrupt { path: path.to_owned(), why };
-    let format = number(database, "format").map_err(found)?.unwrap_or_default();
-    if format != FORMAT {
-        return Err(OpenError::OtherFormat { path: path.to_owned(), found: format });
-    }
-    let revision = number(database, "revision").map_err(found)?.unwrap_or_default();
-    let mut loaded = Loaded { revision, objects: Vec::new() };
-    let mut storage: Arc<str> = "".into();
-    let entries =
-        || database.begin_read()?.open_table(OBJECTS)?.range::<&str>(..).map_err(redb::Error::from);
-    for entry in entries().map_err(found)? {
-        let (key, value) = entry.map_err(|error| found(error.into()))?;
-        let (name, object_path) = key
-            .value()
-            .split_once('\0')
-            .ok_or_else(|| corrupt(format!("unreadable key {:?}", key.value())))?;
-        let object = record::decode(value.value())
-            .filter(|object| object.revision <= revision)
-            .ok_or_else(|| corrupt(format!("unreadable object {name} {object_path}")))?;
-        if *storage != *name {
-            storage = name.into();
-        }
-        loaded.objects.push((Arc::clone(&storage), object_path.into(), object));
-    }
-    Ok(loaded)
-}
-
-fn write(database: &Database, writes: &[Write]) -> Result<(), redb::Error> {
-    let transaction = begin(database, writes.len())?;
-    {
-        let mut objects = transaction.open_table(OBJECTS)?;
-        let mut numbers = transaction.open_table(NUMBERS)?;
+        let Some(first) = writes.first().map(Write::revision) else { return Ok(()) };
+        self.frame.clear();
         for write in writes {
+            let (bytes, storage) = (self.frame.entry(), &write.storage);
             match &write.deed {
-                Deed::Event(event) if event.deleted => {
-                    objects.remove(key(&write.storage, &event.path).as_str())?;
-                }
-                Deed::Event(event) => {
-                    let key = key(&write.storage, &event.path);
-                    objects.insert(key.as_str(), record::encode(&event.object).as_slice())?;
-                }
-                Deed::Drop(_) => {
-                    let (from, to) = (key(&write.storage, ""), [&*write.storage, "\u{1}"].concat());
-                    objects.retain_in(from.as_str()..to.as_str(), |_, _| false)?;
-                }
+                Deed::Event(event) if event.deleted => record::delete(bytes, storage, &event.path),
+                Deed::Event(event) => record::put(bytes, storage, &event.path, &event.object),
+                Deed::Drop(_) => record::drop_storage(bytes, storage),
             }
         }
-        if let Some(last) = writes.last() {
-            numbers.insert("revision", last.revision())?;
+        let too_large = || WriteError::Full("too much for one write".to_owned());
+        let frame = self.frame.finish(first).ok_or_else(too_large)?;
+        let written = self.log.append(frame);
+        if let Err(WriteError::Broken(why)) = &written {
+            self.broken = Some(why.clone());
+        }
+        written
+    }
+
+    /// Whether a snapshot should be made now, so many bytes being those of all objects.
+    pub(super) fn is_outgrown(&mut self, live: u64) -> bool {
+        if let Some(making) = self.making.take_if(|making| making.thread.is_finished()) {
+            self.made(making);
+        }
+        let held = self.older + self.log.end();
+        let due = held >= self.next && held >= LOG_FACTOR * live;
+        due && self.making.is_none() && self.broken.is_none()
+    }
+
+    /// Lets the log go on in a new segment and begins to make a snapshot of all before it. That it
+    /// cannot be done now is no harm: the log grows, and it is tried again.
+    pub(super) fn condense(&mut self, all: Everything) {
+        if let Err(error) = self.begin_snapshot(all) {
+            self.put_off(&error);
         }
     }
-    transaction.commit()?;
-    Ok(())
+
+    fn begin_snapshot(&mut self, all: Everything) -> std::io::Result<()> {
+        let aside = Aside::make(&*self.folder, all.revision + 1, self.log.ahead())?;
+        let log = aside.name(&*self.folder).inspect_err(|error| {
+            // If it has its name after all, what went on in the old segment would be in two.
+            self.broken = Some(format!("the log cannot go on: {error}"));
+        })?;
+        self.older += std::mem::replace(&mut self.log, log).end();
+        let (folder, stop) = (Arc::clone(&self.folder), Arc::new(AtomicBool::new(false)));
+        let told = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name("store-snapshot".to_owned())
+            .spawn(move || snapshot::make(&*folder, &all, &told))?;
+        self.making = Some(Making { stop, thread });
+        Ok(())
+    }
+
+    /// Takes note of how a snapshot ended.
+    fn made(&mut self, making: Making) {
+        let stopped = making.stop.load(Ordering::Relaxed);
+        match making.thread.join() {
+            Ok(Ok(())) if stopped => {}
+            Ok(Ok(())) => (self.older, self.next) = (0, self.floor),
+            Ok(Err(error)) => self.put_off(&error),
+            Err(_) => self.put_off(&std::io::Error::other("its thread ended")),
+        }
+    }
+
+    fn put_off(&mut self, error: &std::io::Error) {
+        let folder = self.path.display();
+        tracing::warn!(%error, %folder, "no snapshot could be made; the log goes on growing");
+        self.next = (self.older + self.log.end()).saturating_add(self.floor);
+    }
 }
 
-fn key(storage: &str, path: &str) -> String {
-    [storage, "\0", path].concat()
+/// The number in the name of a file, if it is one of ours.
+fn number_of(name: &str, prefix: &str) -> Option<u64> {
+    let digits = name.strip_prefix(prefix)?;
+    let is_number = digits.len() == 20 && digits.bytes().all(|digit| digit.is_ascii_digit());
+    is_number.then(|| digits.parse().ok()).flatten()
 }

@@ -1,52 +1,13 @@
-//! The file under the database, and the lock on the folder it is in.
+//! The lock on the folder of a store.
 //!
-//! Must not know what is written.
+//! Must not know what is in the folder beside the lock.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use redb::StorageBackend;
-
 use super::OpenError;
-
-/// The database's file. Two processes are kept apart by [`FolderLock`], not by it.
-#[derive(Debug)]
-pub(crate) struct DataFile(File);
-
-impl DataFile {
-    /// Opens a file that only its owner may read: there are secrets in it.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        options.open(path).map(Self)
-    }
-}
-
-impl StorageBackend for DataFile {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(out, offset)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        // After a failed sync nobody knows what is on disk, whatever the cause: it must not look
-        // like a write that found no room.
-        self.0.sync_data().map_err(|error| io::Error::other(format!("sync failed: {error}")))
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(data, offset)
-    }
-}
 
 /// Holds a folder for this process, until dropped or the process ends in whatever way.
 #[derive(Debug)]
