@@ -11,7 +11,7 @@ use super::{FORMAT, NEW};
 
 /// How much room is made at once.
 pub(super) const AHEAD: u64 = 4 << 20;
-const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The segment at the end of the log.
 #[derive(Debug)]
