@@ -6,16 +6,18 @@
 mod failure;
 
 #[allow(dead_code, reason = "only what reading binary bodies needs of it")]
+#[path = "."]
 mod openapi {
-    #[path = "../../../crates/trainyard-apiserver/src/openapi/types/mod.rs"]
+    #[path = "../../crates/trainyard-apiserver/src/openapi/types/mod.rs"]
     pub(crate) mod types;
 }
 
 #[allow(dead_code, reason = "only what reading binary bodies needs of it")]
+#[path = "."]
 mod request {
-    #[path = "../../../crates/trainyard-apiserver/src/request/body.rs"]
+    #[path = "../../crates/trainyard-apiserver/src/request/body.rs"]
     pub(crate) mod body;
-    #[path = "../../../crates/trainyard-apiserver/src/request/protobuf/mod.rs"]
+    #[path = "../../crates/trainyard-apiserver/src/request/protobuf/mod.rs"]
     pub(crate) mod protobuf;
 }
 

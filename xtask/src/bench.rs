@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 use clap::Subcommand;
 use trainyard_e2e::bench::apiserver::ApiServerBench;
 use trainyard_e2e::bench::node::NodeBench;
+use trainyard_e2e::bench::run::RunBench;
 use trainyard_e2e::bench::{self, BenchOptions};
 use trainyard_e2e::node::Who;
 
@@ -47,6 +48,18 @@ enum What {
         #[arg(long, hide = true)]
         debug_binary: bool,
     },
+    /// `trainyard run` against a shell and trainings started by hand: time, memory, the first line.
+    Run {
+        /// Pairs of runs that do nothing.
+        #[arg(long, default_value_t = 11)]
+        pairs: usize,
+        /// Pairs of trainings.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Nothing optimised: to try the benchmark itself, never for its numbers.
+        #[arg(long, hide = true)]
+        debug_binary: bool,
+    },
     /// The embedded API server against kube-apiserver with etcd: start, memory, creations, lists, watches.
     Apiserver {
         /// How long each rate of creations is measured.
@@ -73,7 +86,9 @@ const TOLD: &str = "info,trainyard_node::pod=debug";
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
     let tried = matches!(
         arguments.what,
-        What::Node { debug_binary: true, .. } | What::Apiserver { debug_binary: true, .. }
+        What::Node { debug_binary: true, .. }
+            | What::Run { debug_binary: true, .. }
+            | What::Apiserver { debug_binary: true, .. }
     );
     if cfg!(debug_assertions) && !tried {
         let told = matches!(arguments.what, What::Node { .. });
@@ -91,6 +106,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
             let binary = cargo::built_binary(!debug_binary).await?;
             let who = if user { Who::User } else { Who::Me };
             bench::node::node(NodeBench { binary, pods, rounds, who }).await?
+        }
+        What::Run { pairs, rounds, debug_binary } => {
+            let binary = cargo::built_binary(!debug_binary).await?;
+            bench::run::run(RunBench { binary, pairs, rounds }).await?
         }
         What::Apiserver { seconds, pods, watchers, events, .. } => {
             bench::apiserver::apiserver(ApiServerBench { seconds, pods, watchers, events }).await?

@@ -73,6 +73,8 @@ pub struct Progress {
     pub words: String,
     /// Bytes to be fetched, where a download is named and its size is known.
     pub bytes: Option<u64>,
+    /// How much of the whole is done, in percent, where that can be said.
+    pub percent: Option<u8>,
 }
 
 /// Steps of making an image ready, in their order.
@@ -96,6 +98,11 @@ pub enum Step {
 
 impl Progress {
     pub(crate) fn new(step: Step, words: impl Into<String>) -> Self {
-        Self { step, words: words.into(), bytes: None }
+        Self { step, words: words.into(), bytes: None, percent: None }
+    }
+
+    pub(crate) const fn at(mut self, percent: u8) -> Self {
+        self.percent = Some(percent);
+        self
     }
 }

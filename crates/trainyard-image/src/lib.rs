@@ -10,6 +10,7 @@ mod compose;
 mod config;
 mod demand;
 mod error;
+mod gauge;
 mod held;
 mod image;
 mod index;

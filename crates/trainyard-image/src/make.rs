@@ -7,15 +7,14 @@ use std::time::Duration;
 use crate::command::{Invocation, Outcome};
 use crate::demand::{FORMAT, Recipe};
 use crate::error::ImageError;
+use crate::gauge::{self, Gauge};
 use crate::image::{Progress, Step};
 use crate::interpreters::Interpreter;
 use crate::share::Teller;
 use crate::store::{Environment, Marker, Store};
-use crate::tools::{Failure, Tool, classify, download, failed};
+use crate::tools::{Failure, Tool, classify, failed};
 
 const CHECKING: Duration = Duration::from_mins(10);
-/// Smaller downloads are not worth an event.
-const LARGE: u64 = 20_000_000;
 /// Holds what was asked for, inside the environment.
 const NOTES: &str = ".trainyard";
 
@@ -78,9 +77,9 @@ impl Making<'_> {
     async fn steps(&self, dir: &Path) -> Result<(), NotMade> {
         let what = self.recipe.words(self.python.version);
         let doing = format!("making an environment with {what}");
-        self.tell(Step::Making, format!("{doing}, by {}", self.tool.name()));
+        self.tell(Step::Making, 0, format!("{doing}, by {}", self.tool.name()));
         for run in self.tool.make(self.python, dir, self.offline) {
-            self.run(run, &doing).await?;
+            self.run(run, &doing, |_| None).await?;
         }
         if let Some(name) = self.recipe.stands_for() {
             self.stand_in(dir, name).await?;
@@ -92,9 +91,12 @@ impl Making<'_> {
             let asked = self.note(&notes.join("requirements.txt"), &lines).await?;
             let limits =
                 self.note(&notes.join("constraints.txt"), &self.recipe.constraints()).await?;
-            self.tell(Step::Installing, format!("installing and compiling {}", lines.join(", ")));
+            let words = format!("installing and compiling {}", lines.join(", "));
+            self.tell(Step::Installing, gauge::RESOLVING, words);
             let run = self.tool.install(dir, &asked, &limits, self.offline);
-            self.run(run, &format!("installing {}", lines.join(", "))).await?;
+            let mut gauge = Gauge::default();
+            let doing = format!("installing {}", lines.join(", "));
+            self.run(run, &doing, move |line| gauge.hear(line)).await?;
         }
         self.check(dir).await
     }
@@ -110,7 +112,8 @@ impl Making<'_> {
         } else {
             ("starting Python", "import pip, ssl, sys; print(sys.version)")
         };
-        self.tell(Step::Checking, format!("checking the environment by {what}"));
+        let words = format!("checking the environment by {what}");
+        self.tell(Step::Checking, gauge::CHECKING, words);
         let run = Invocation::new(dir.join("bin/python"), dir, CHECKING)
             .args(["-I", "-c", script])
             .env("CUDA_VISIBLE_DEVICES", "-1")
@@ -123,14 +126,16 @@ impl Making<'_> {
         Err(self.not_made(Failure::Other, &doing, &outcome))
     }
 
-    async fn run(&self, run: Invocation, doing: &str) -> Result<(), NotMade> {
+    async fn run(
+        &self,
+        run: Invocation,
+        doing: &str,
+        mut hear: impl FnMut(&str) -> Option<Progress> + Send,
+    ) -> Result<(), NotMade> {
         let teller = self.teller.clone();
         let mut tell = move |line: &str| {
-            if let Some((name, bytes)) = download(line)
-                && bytes >= LARGE
-            {
-                let words = format!("downloading {name} ({} MB)", bytes / 1_000_000);
-                teller.tell(Progress { step: Step::Downloading, words, bytes: Some(bytes) });
+            if let Some(progress) = hear(line) {
+                teller.tell(progress);
             }
         };
         let program = self.python.executable.clone();
@@ -175,7 +180,7 @@ impl Making<'_> {
         Ok(path.to_owned())
     }
 
-    fn tell(&self, step: Step, words: String) {
-        self.teller.tell(Progress::new(step, words));
+    fn tell(&self, step: Step, percent: u8, words: String) {
+        self.teller.tell(Progress::new(step, words).at(percent));
     }
 }

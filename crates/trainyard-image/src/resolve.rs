@@ -211,7 +211,7 @@ impl Images {
         let make = |teller| async move { me.make(plans, wanted, name, teller).await };
         let found = inner.shared.get(&first, make, progress).await?;
         let words = format!("environment {} is ready", found.dir.display());
-        progress(Progress::new(Step::Ready, words));
+        progress(Progress::new(Step::Ready, words).at(100));
         Ok(found)
     }
 }

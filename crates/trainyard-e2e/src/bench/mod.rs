@@ -11,6 +11,10 @@ mod floor;
 mod load;
 pub mod node;
 mod process;
+mod processes;
+pub mod run;
+mod sample;
+mod trained;
 
 use std::time::{Duration, Instant};
 

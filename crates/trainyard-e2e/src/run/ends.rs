@@ -65,6 +65,16 @@ async fn invalid(desk: &Desk) -> Result<()> {
     let file = desk.write("job.yaml", &[job])?;
     let told = desk.run(&[&file]).await?.with_code(3)?;
     contains("invalid", &told.stderr, &["job.yaml: document 1", "restartPolicy", "Sometimes"])?;
+    ensure!(told.stdout.is_empty(), "something is said before: {}", told.stdout);
+    // What a job uses is looked at before it is said to fit, too.
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code"},
+        "date": {"a": "b"}});
+    let good = super::desk::job("mnist", &[("Worker", 1, "true", "Never")]);
+    let file = desk.write("job.yaml", &[good, map])?;
+    let told = desk.run(&[&file]).await?.with_code(3)?;
+    contains("invalid", &told.stderr, &["job.yaml: document 2", "date"])?;
+    ensure!(told.stdout.is_empty(), "something is said before: {}", told.stdout);
+    ensure!(!desk.path("data/trainyard/runs/mnist/claims").exists(), "claims were made");
     std::fs::write(desk.path("bad.yaml"), "a: [1\n")?;
     let told = desk.run(&["bad.yaml"]).await?.with_code(3)?.stderr;
     contains("no YAML", &told, &["bad.yaml: document 1, line "])

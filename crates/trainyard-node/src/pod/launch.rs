@@ -244,7 +244,11 @@ async fn resolve(
             let words = format!("Pulling image \"{reference}\"");
             context.tell(container, Weight::Normal, "Pulling", words);
         }
-        context.tell(container, Weight::Normal, "Pulling", progress.words);
+        let words = match progress.percent {
+            Some(percent) => format!("[{percent}%] {}", progress.words),
+            None => progress.words,
+        };
+        context.tell(container, Weight::Normal, "Pulling", words);
     };
     let image = context.shared.images.resolve(reference, &requirements, policy, progress).await;
     let image = image.map_err(|error| Obstacle {

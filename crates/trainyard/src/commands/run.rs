@@ -99,13 +99,12 @@ impl Run<'_> {
         Ok(code)
     }
 
-    /// The yard, with its node ready.
+    /// The yard; its node comes up meanwhile.
     async fn open(&self, operator_lines: Lines, meter: &Meter) -> Result<Yard, Failure> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .map_err(|error| Failure::other("listening on loopback", &error))?;
         let mut node = self.flags.node(&self.places.folder)?;
         node.meter = meter.clone();
-        let names = node.nodes.clone();
         let folder = self.places.folder.clone();
         let plan = Plan {
             folder,
@@ -115,12 +114,7 @@ impl Run<'_> {
             api_only: false,
             operator_lines,
         };
-        let mut yard = Yard::start(plan).await?;
-        tokio::select! {
-            () = yard.settle(&names) => {}
-            broken = yard.broken() => return Err(broken),
-        }
-        Ok(yard)
+        Yard::start(plan).await
     }
 
     /// Looks, applies, follows, tells. The exit code, and whether it was told to end at once.
@@ -134,6 +128,14 @@ impl Run<'_> {
         let namespace = self.flags.namespace().to_owned();
         let cluster = Cluster::own(yard.client(), yard.url(), namespace);
         let kinds = Kinds::of(&cluster).await?;
+        // What is wrong with the files is told before anything else.
+        stage::check(&cluster, &kinds, &self.bundle).await?;
+        let nodes = self.flags.nodes()?;
+        tokio::select! {
+            () = yard.settle(&nodes) => {}
+            broken = yard.broken() => return Err(broken),
+            _ = signals.next() => return Ok((INTERRUPTED, false)),
+        }
         self.look(&cluster, &kinds, voice).await?;
         let access = yard.access(&self.places.folder)?;
         kubeconfig::add(&self.places.folder.kubeconfig(), CONTEXT, &access)?;

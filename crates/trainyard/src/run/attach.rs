@@ -45,7 +45,11 @@ pub(crate) enum News {
         job: usize,
         replica: String,
     },
-    Use(Vec<PodUse>),
+    /// What pods use, and whether more wants the processors than there are.
+    Use {
+        readings: Vec<PodUse>,
+        is_busy: bool,
+    },
     /// What was asked of the yard in between could not be done.
     Problem(String),
 }
@@ -215,13 +219,22 @@ pub(crate) async fn read(
 
 /// Reads what pods use, again and again.
 pub(crate) async fn measure(meter: &Meter, sender: mpsc::Sender<News>) {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     loop {
         tokio::time::sleep(READING).await;
         let readings = meter.read().await;
-        if sender.send(News::Use(readings)).await.is_err() {
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let is_busy = is_busy(&load, processors);
+        if sender.send(News::Use { readings, is_busy }).await.is_err() {
             return;
         }
     }
+}
+
+/// Whether so many processes wanted a processor, or a disk, in the last minute that some had to wait.
+fn is_busy(load: &str, processors: usize) -> bool {
+    let wanted = load.split(['.', ' ']).next().and_then(|number| number.parse::<usize>().ok());
+    wanted.is_some_and(|wanted| wanted >= processors)
 }
 
 /// Deletes a job with everything that belongs to it.
@@ -235,5 +248,18 @@ pub(crate) async fn delete(cluster: &Cluster, staged: &Staged, sender: mpsc::Sen
             let _ = sender.send(News::Problem(format!("stopping {name}: {error}"))).await;
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_busy_when_some_have_to_wait() {
+        assert!(!is_busy("1.99 0.50 0.40 2/300 4711\n", 2));
+        assert!(is_busy("2.00 0.50 0.40 2/300 4711\n", 2));
+        assert!(is_busy("17.42 9.10 4.00 9/300 4711\n", 2));
+        assert!(!is_busy("", 2));
     }
 }

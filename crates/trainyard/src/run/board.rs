@@ -109,6 +109,14 @@ impl Board {
         notices.into_iter().map(|notice| notice.about(job, Some(&name))).collect()
     }
 
+    /// A replica is in another state than before.
+    pub(crate) fn see_change(&mut self, job: usize, replica: &str, now: Duration) {
+        let on_board = self.jobs.get_mut(job);
+        if let Some(replica) = on_board.and_then(|job| job.replicas.get_mut(replica)) {
+            replica.stir(now);
+        }
+    }
+
     /// A job as it is now. True when it has just ended.
     pub(crate) fn see_job(&mut self, job: usize, object: &Value, now: Duration) -> bool {
         let Some(on_board) = self.jobs.get_mut(job) else { return false };

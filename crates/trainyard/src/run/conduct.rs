@@ -18,7 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use trainyard_node::Meter;
 
 use super::attach::{self, News, Reading};
-use super::board::{Board, Notice, Weight};
+use super::board::{Board, Notice, State, Weight};
 use super::finish::Ending;
 use super::noise;
 use super::stage::Staged;
@@ -55,6 +55,10 @@ pub(crate) struct Conductor<'a> {
     reading: BTreeSet<(String, String, u64)>,
     told: BTreeSet<String>,
     gone: BTreeSet<usize>,
+    /// Pods that wait for an environment that is being made, by identity.
+    waits: BTreeSet<String>,
+    /// More wants the machine's processors than there are.
+    is_busy: bool,
 }
 
 type Task<'t> = LocalBoxFuture<'t, ()>;
@@ -96,6 +100,8 @@ impl<'a> Conductor<'a> {
             reading: BTreeSet::new(),
             told: BTreeSet::new(),
             gone: BTreeSet::new(),
+            waits: BTreeSet::new(),
+            is_busy: false,
         })
     }
 
@@ -204,7 +210,11 @@ impl<'a> Conductor<'a> {
     fn tick(&mut self) -> Result<(), Failure> {
         let now = self.now();
         for job in 0..self.staged.len() {
-            if let Some(why) = stuck::why(self.board, job, now)
+            // Who waits for an environment is not stuck, however long it takes.
+            if !self.waits.is_empty() {
+                break;
+            }
+            if let Some(why) = stuck::why(self.board, job, now, self.is_busy)
                 && self.told.insert(why.clone())
             {
                 let notice = Notice::new(Weight::Warning, "Stuck", why).about(job, None);
@@ -240,7 +250,8 @@ impl<'a> Conductor<'a> {
                     self.open = self.open.saturating_sub(1);
                 }
             }
-            News::Use(readings) => {
+            News::Use { readings, is_busy } => {
+                self.is_busy = is_busy;
                 for one in readings {
                     self.board.see_use(&one.uid, one.cpu_usec, one.memory, now);
                 }
@@ -268,10 +279,15 @@ impl<'a> Conductor<'a> {
         }
         let after = state(self.board);
         if before != after {
+            self.board.see_change(job, &replica, self.began.elapsed());
             self.voice.state(self.board, job, &replica)?;
         }
-        if after.is_some_and(|(state, _)| state == super::board::State::Running) {
-            self.voice.doing("");
+        let waits = after.is_some_and(|(state, _)| state == State::Waiting(String::new()));
+        if (!waits || is_gone)
+            && self.waits.remove(text(pod, &["metadata", "uid"]))
+            && self.waits.is_empty()
+        {
+            self.voice.progress_ends();
         }
         if is_gone {
             return Ok(Vec::new());
@@ -309,15 +325,18 @@ impl<'a> Conductor<'a> {
     fn hear_event(&mut self, event: &Value) -> Result<(), Failure> {
         let about = |uid: &str| self.board.jobs.iter().position(|job| job.uid == uid);
         let Some(heard) = events::heard(event, about, self.board) else { return Ok(()) };
-        if heard.is_progress {
-            self.voice.doing(&heard.notice.text);
-        }
-        let key = format!("{:?} {}", heard.notice.replica, heard.notice.text);
-        let key = if heard.is_progress { heard.notice.text.clone() } else { key };
-        if self.told.insert(key) {
-            self.voice.notice(self.board, &heard.notice)?;
-        }
-        Ok(())
+        let events::Heard { notice, waits } = heard;
+        // Several replicas wait for one environment: each step is told once, however late others hear.
+        let key = match &waits {
+            Some(_) => notice.text.clone(),
+            None => format!("{:?} {}", notice.replica, notice.text),
+        };
+        let is_new = self.told.insert(key);
+        let Some(uid) = waits else {
+            return if is_new { self.voice.notice(self.board, &notice) } else { Ok(()) };
+        };
+        self.waits.insert(uid);
+        if is_new { self.voice.progress(self.board, &notice) } else { Ok(()) }
     }
 }
 

@@ -1,5 +1,5 @@
 //! Puts everything of a run into its yard: namespaces, claims with their folders, what jobs use, and
-//! the jobs last, after the server has looked at all of them.
+//! the jobs last; all of it only after the server has looked at everything.
 
 use serde_json::{Value, json};
 
@@ -25,27 +25,44 @@ impl Staged {
     }
 }
 
-/// Makes all objects.
+/// Has the server look at all objects; nothing but their namespaces is made.
+pub(crate) async fn check(
+    cluster: &Cluster,
+    kinds: &Kinds,
+    bundle: &Bundle,
+) -> Result<(), Failure> {
+    namespaces(cluster, kinds, bundle).await?;
+    for manifest in in_order(&bundle.others) {
+        other(cluster, kinds, manifest, DryRun::Server).await?;
+    }
+    for job in &bundle.jobs {
+        let kind = known(kinds, &job.place, &job.object)?;
+        send(cluster, kind, &job.place, &job.object, DryRun::Server).await?;
+    }
+    Ok(())
+}
+
+/// Makes all objects, which were looked at before.
 pub(crate) async fn stage(
     cluster: &Cluster,
     kinds: &Kinds,
     bundle: &Bundle,
     places: &Places,
 ) -> Result<Vec<Staged>, Failure> {
-    namespaces(cluster, kinds, bundle).await?;
-    let first = |manifest: &&Manifest| is_first(&manifest.object);
-    let (before, after): (Vec<&Manifest>, Vec<&Manifest>) = bundle.others.iter().partition(first);
-    for manifest in before.into_iter().chain(after) {
-        other(cluster, kinds, manifest, places, &bundle.others).await?;
-    }
-    for (namespace, name) in &bundle.claims_made_up {
-        let object = made_up_claim(namespace, name);
-        let place = format!("claim {name:?}");
-        other(cluster, kinds, &Manifest { place, object }, places, &bundle.others).await?;
-    }
-    for job in &bundle.jobs {
-        let kind = known(kinds, &job.place, &job.object)?;
-        send(cluster, kind, &job.place, &job.object, DryRun::Server).await?;
+    let made_up = bundle.claims_made_up.iter().map(|(namespace, name)| Manifest {
+        place: format!("claim {name:?}"),
+        object: made_up_claim(namespace, name),
+    });
+    let made_up: Vec<Manifest> = made_up.collect();
+    for manifest in in_order(&bundle.others).into_iter().chain(&made_up) {
+        let Manifest { place, object } = manifest;
+        let is_claim = object["kind"] == "PersistentVolumeClaim";
+        if is_claim && !has_volume(object, &bundle.others) {
+            let volume = volume(object, places)?;
+            let volumes = kinds.known("persistentvolumes")?;
+            send(cluster, volumes, place, &volume, DryRun::No).await?;
+        }
+        other(cluster, kinds, manifest, DryRun::No).await?;
     }
     let mut staged = Vec::new();
     for job in &bundle.jobs {
@@ -56,6 +73,13 @@ pub(crate) async fn stage(
         staged.push(Staged { job: Job { name, ..job.clone() }, kind: kind.clone(), uid });
     }
     Ok(staged)
+}
+
+/// What others need comes first.
+fn in_order(others: &[Manifest]) -> Vec<&Manifest> {
+    let first = |manifest: &&Manifest| is_first(&manifest.object);
+    let (before, after): (Vec<&Manifest>, Vec<&Manifest>) = others.iter().partition(first);
+    before.into_iter().chain(after).collect()
 }
 
 /// What others need to be there.
@@ -81,20 +105,14 @@ async fn other(
     cluster: &Cluster,
     kinds: &Kinds,
     manifest: &Manifest,
-    places: &Places,
-    volumes_of_files: &[Manifest],
+    dry_run: DryRun,
 ) -> Result<(), Failure> {
     let Manifest { place, object } = manifest;
     let kind = known(kinds, place, object)?;
     if kind.kind == "Namespace" {
         return Ok(());
     }
-    if kind.kind == "PersistentVolumeClaim" && !has_volume(object, volumes_of_files) {
-        let volume = volume(object, places)?;
-        let volumes = kinds.known("persistentvolumes")?;
-        send(cluster, volumes, place, &volume, DryRun::No).await?;
-    }
-    match send(cluster, kind, place, object, DryRun::No).await {
+    match send(cluster, kind, place, object, dry_run).await {
         // Every namespace has some objects by itself.
         Err(failure) if kind.kind == "ServiceAccount" && failure.to_string().contains("exists") => {
             Ok(())

@@ -124,10 +124,18 @@ impl Voice {
         }
     }
 
-    /// What is being done before replicas run, as making an environment.
-    pub(crate) fn doing(&mut self, text: &str) {
+    /// A step of what is done before replicas run, as making an environment.
+    pub(crate) fn progress(&mut self, board: &Board, notice: &Notice) -> Result<(), Failure> {
+        match self {
+            Self::People(people) => people.progress(board, notice),
+            Self::Json(_) => Json::notice(board, notice),
+        }
+    }
+
+    /// It is done.
+    pub(crate) fn progress_ends(&mut self) {
         if let Self::People(people) = self {
-            people.doing(text);
+            people.progress_ends();
         }
     }
 

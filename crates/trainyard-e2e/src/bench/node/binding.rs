@@ -12,10 +12,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::{
-    Ground, NODE, processes, program,
-    sample::{Sample, round},
-};
+use super::{Ground, NODE, program};
+use crate::bench::processes;
+use crate::bench::sample::{Sample, round};
 use crate::node::{Agent, Stage};
 
 /// What the program does first is to say when that is.

@@ -5,12 +5,9 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{
-    Ground, NODE, NodeBench,
-    processes::{self, Memories},
-    program,
-    sample::round,
-};
+use super::{Ground, NODE, NodeBench, program};
+use crate::bench::processes::{self, Memories};
+use crate::bench::sample::round;
 use crate::node::Stage;
 
 /// Until what was only needed to start has been given back.

@@ -6,9 +6,7 @@
 mod binding;
 mod idle;
 mod phases;
-mod processes;
 mod replicas;
-mod sample;
 mod training;
 
 use std::path::PathBuf;
@@ -17,7 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use super::load;
+use super::{load, processes};
 use crate::node::{Agent, AgentOptions, Stage, Who};
 use phases::Phases;
 

@@ -10,10 +10,9 @@ use futures::future::try_join_all;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::{
-    Ground, NODE, processes, program,
-    sample::{Sample, round},
-};
+use super::{Ground, NODE, program};
+use crate::bench::processes;
+use crate::bench::sample::{Sample, round};
 use crate::node::{Agent, Stage};
 
 const REPLICAS: usize = 5;

@@ -137,6 +137,11 @@ impl Flags {
         }
     }
 
+    /// The names of the virtual nodes.
+    pub(super) fn nodes(&self) -> Result<Vec<String>, Failure> {
+        node_names(&self.nodes)
+    }
+
     /// The node's settings.
     pub(super) fn node(&self, folder: &Folder) -> Result<trainyard_node::Options, Failure> {
         let mut machine = self.machine.clone();
@@ -149,6 +154,6 @@ impl Flags {
                 .for_each(|package| machine.want(package));
         }
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        machine.options(node_names(&self.nodes)?, folder.node(), listen)
+        machine.options(self.nodes()?, folder.node(), listen)
     }
 }

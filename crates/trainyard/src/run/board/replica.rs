@@ -85,6 +85,10 @@ pub(crate) struct Replica {
     pub(crate) spoke: Option<Duration>,
     /// When it last used the processor in earnest.
     pub(crate) worked: Option<Duration>,
+    /// When its state last changed.
+    stirred: Option<Duration>,
+    /// Readings since its last sign of life that found it idle.
+    pub(crate) idle: u32,
     pub(crate) memory: u64,
     pub(crate) peak: u64,
     /// Thousandths of a core.
@@ -101,6 +105,18 @@ impl Replica {
         kept.push_back(line.to_owned());
         self.lines += 1;
         self.spoke = Some(now);
+        self.idle = 0;
+    }
+
+    /// Its state changed.
+    pub(crate) const fn stir(&mut self, now: Duration) {
+        self.stirred = Some(now);
+        self.idle = 0;
+    }
+
+    /// Its last sign of life: words, work, another state; none before the first.
+    pub(crate) fn last_sign(&self) -> Duration {
+        self.spoke.max(self.worked).max(self.stirred).unwrap_or_default()
     }
 
     pub(crate) fn measure(&mut self, cpu_usec: u64, memory: u64, now: Duration) {
@@ -114,6 +130,9 @@ impl Replica {
             self.cpu_millis = used.saturating_mul(1000) / micros;
             if self.cpu_millis >= IDLE {
                 self.worked = Some(now);
+                self.idle = 0;
+            } else {
+                self.idle = self.idle.saturating_add(1);
             }
         }
         self.read = Some((now, cpu_usec));

@@ -27,8 +27,8 @@ const KNOWN: [&str; 14] = [
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     pub(super) notice: Notice,
-    /// It is about something that takes its time, as making an environment.
-    pub(super) is_progress: bool,
+    /// It is a step of making an environment; the pod that waits for it, by identity.
+    pub(super) waits: Option<String>,
 }
 
 /// What an event says; none when it is not worth a line.
@@ -47,8 +47,9 @@ pub(super) fn heard(
     }
     let weight = if is_warning { Weight::Warning } else { Weight::Normal };
     let notice = Notice::new(weight, reason, message);
+    let waits = is_progress.then(|| uid.to_owned());
     if let Some(job) = job_of(uid) {
-        return Some(Heard { notice: notice.about(job, None), is_progress });
+        return Some(Heard { notice: notice.about(job, None), waits });
     }
     let replica = board.jobs.iter().enumerate().find_map(|(at, job)| {
         let name = job.replicas.iter().find(|(_, replica)| replica.uid == uid)?.0;
@@ -61,7 +62,7 @@ pub(super) fn heard(
         // Something else of the namespace: a claim, a node.
         None => notice,
     };
-    Some(Heard { notice, is_progress })
+    Some(Heard { notice, waits })
 }
 
 #[cfg(test)]
@@ -84,7 +85,7 @@ mod tests {
         let heard = told("Warning", "FailedMount", "no such secret", "p").unwrap();
         assert_eq!(heard.notice.replica.as_deref(), Some("worker-0"));
         let heard = told("Normal", "Pulling", "installing tensorflow-cpu 2.21.0", "p").unwrap();
-        assert!(heard.is_progress && heard.notice.replica.is_none());
+        assert!(heard.waits.as_deref() == Some("p") && heard.notice.replica.is_none());
         let heard = told("Warning", "SlowValidation", "odd", "j").unwrap();
         assert_eq!((heard.notice.job, heard.notice.replica), (Some(0), None));
     }

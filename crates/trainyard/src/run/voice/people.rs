@@ -81,8 +81,16 @@ impl People {
         self.painter.expect(labels.iter().map(String::as_str));
     }
 
-    pub(super) fn doing(&mut self, text: &str) {
-        text.clone_into(&mut self.doing);
+    /// A bar on a terminal, a line in a pipe.
+    pub(super) fn progress(&mut self, board: &Board, notice: &Notice) -> Result<(), Failure> {
+        notice.text.clone_into(&mut self.doing);
+        let is_shown =
+            self.live && status::percent(&notice.text).is_some_and(|(done, _)| done < 100);
+        if is_shown && !self.manner.quiet { Ok(()) } else { self.notice(board, notice) }
+    }
+
+    pub(super) fn progress_ends(&mut self) {
+        self.doing.clear();
     }
 
     pub(super) fn header(&mut self, header: &Header) -> Result<(), Failure> {

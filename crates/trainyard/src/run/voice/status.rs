@@ -33,10 +33,27 @@ pub(super) fn line(board: &Board, doing: &str, now: Duration, width: usize) -> S
         parts.push(format!("cpu {cpu} · {}", bytes(memory)));
     }
     if !doing.is_empty() {
-        parts.insert(0, doing.to_owned());
+        parts.insert(0, progress(doing));
     }
     let text = format!("{} · {}", length(now), parts.join(" · "));
     cut(&text, width)
+}
+
+/// The percent that a text begins with, and the rest: `[42%] downloading`.
+pub(super) fn percent(text: &str) -> Option<(u8, &str)> {
+    let (number, rest) = text.strip_prefix('[')?.split_once("%] ")?;
+    number.parse().ok().filter(|percent| *percent <= 100).map(|percent| (percent, rest))
+}
+
+/// A bar of so many cells, in eighths, and what it is about.
+fn progress(doing: &str) -> String {
+    const CELLS: usize = 20;
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let Some((percent, words)) = percent(doing) else { return doing.to_owned() };
+    let filled = CELLS * 8 * usize::from(percent) / 100;
+    let last = EIGHTHS.get(filled % 8).copied().unwrap_or_default();
+    let bar = format!("{}{last}", "█".repeat(filled / 8));
+    format!("▕{bar:CELLS$}▏ {percent}% {words}")
 }
 
 fn grouped(key: &str, count: usize) -> String {
@@ -77,5 +94,14 @@ mod tests {
         );
         assert_eq!(line(&board, "", now, 12), "12.3s · ch…");
         assert!(line(&board, "downloading", now, 80).starts_with("12.3s · downloading · chief"));
+        let bar = line(&board, "[42%] downloading numpy (15 MB)", now, 80);
+        assert!(bar.starts_with("12.3s · ▕████████▍           ▏ 42% downloading numpy"), "{bar}");
+        assert!(
+            line(&board, "[100%] x", now, 80).contains(&format!("▕{}▏ 100% x", "█".repeat(20)))
+        );
+        assert!(line(&board, "[0%] x", now, 80).contains(&format!("▕{}▏ 0% x", " ".repeat(20))));
+        for odd in ["[x%] y", "[101%] y", "[1% y", "[%] y"] {
+            assert_eq!(percent(odd), None, "{odd}");
+        }
     }
 }

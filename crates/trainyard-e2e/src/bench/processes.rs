@@ -1,4 +1,4 @@
-//! What the agent and everything it started has used, read from `/proc`.
+//! What an agent, or a whole yard, and everything it started has used, read from `/proc`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,6 +25,15 @@ struct Process {
 /// Processor seconds of a process, of all that descend from it, and of those of them that have ended.
 pub(super) fn cpu_s(root: u32) -> Result<f64> {
     Ok(descendants(root)?.iter().map(|process| process.cpu_s).sum())
+}
+
+/// How many that descend from a process were started with this word.
+pub(super) fn running(root: u32, word: &str) -> Result<usize> {
+    let said = |process: &&Process| {
+        let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|known| known == word.as_bytes())
+    };
+    Ok(descendants(root)?.iter().filter(said).count())
 }
 
 /// Processor seconds of children of this process that it has waited for.
