@@ -3,6 +3,8 @@
 //!
 //! Owns the choice and its reasons. Must not know what pods are told of it.
 
+mod proof;
+
 use std::io;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -20,12 +22,13 @@ use crate::net::proxy::own_addresses;
 use crate::options::{Options, Outbound as Wish};
 use crate::start::{Started, holder_command};
 use crate::yard::{self, Yard};
+use proof::Proof;
 
 /// How long a program may take to put its link into the yard's network.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked for.
-const LOOK: Duration = Duration::from_millis(20);
-/// One that ends as soon as this after its start cannot work here.
+const LOOK: Duration = Duration::from_millis(5);
+/// One that ends as soon as this after its first start cannot work here.
 const TRIAL: Duration = Duration::from_millis(300);
 /// How often the machine's own addresses are read again.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -94,6 +97,7 @@ struct Running {
     tool: Tool,
     /// Ends it when it is dropped.
     _tether: Holder,
+    proof: Proof,
     exited: oneshot::Receiver<Ending>,
     said: oneshot::Receiver<String>,
 }
@@ -110,7 +114,8 @@ async fn attach(
     keep(&started.yard, cluster).await?;
     let holder = started.yard.pid();
     let tether = Tether { holder, argv: tool.argv(&program) };
-    let mut running = start(tool, options, tether).await?;
+    let proof = Proof::of(&options.state, &program);
+    let mut running = start(tool, options, tether, proof).await?;
     let since = Instant::now();
     let linked = loop {
         tokio::select! {
@@ -125,16 +130,27 @@ async fn attach(
         }
     };
     linked.map_err(|refusal| refusal.to_string())?;
+    if running.proof.holds() {
+        return Ok(running);
+    }
     match tokio::time::timeout(TRIAL, &mut running.exited).await {
         Ok(ending) => Err(running.last_words(ending.ok()).await),
-        Err(_) => Ok(running),
+        Err(_) => {
+            running.proof.keep();
+            Ok(running)
+        }
     }
 }
 
 /// What the yard says of a link that has not come yet.
 const NOT_THERE: &str = "no such device";
 
-async fn start(tool: Tool, options: &Options, tether: Tether) -> Result<Running, String> {
+async fn start(
+    tool: Tool,
+    options: &Options,
+    tether: Tether,
+    proof: Proof,
+) -> Result<Running, String> {
     let words = |error: io::Error| error.to_string();
     let (reader, writer) = io::pipe().map_err(words)?;
     let output = tokio::net::unix::pipe::Receiver::from_owned_fd(reader.into()).map_err(words)?;
@@ -157,7 +173,7 @@ async fn start(tool: Tool, options: &Options, tether: Tether) -> Result<Running,
         // It is asked for only when the program has failed.
         let _ = say.send(text);
     });
-    Ok(Running { tool, _tether: holder, exited, said })
+    Ok(Running { tool, _tether: holder, proof, exited, said })
 }
 
 /// Reads what a program says until it is gone, and keeps the end of it.
@@ -209,6 +225,7 @@ impl Keeping {
             ending = &mut running.exited => running.last_words(ending.ok()).await,
             reason = keep_on(&yard, cluster) => reason,
         };
+        running.proof.forget();
         drop(running);
         // With its holder everything ends, and that is told elsewhere.
         if !yard.has_ended() {

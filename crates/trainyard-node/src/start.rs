@@ -37,14 +37,34 @@ pub(crate) fn holder_command(words: &[OsString]) -> Command {
     command
 }
 
-/// Finds out what works, unless everything is required, and starts a holder at that level.
+/// The best there is.
+const BEST: Chosen = Chosen { isolation: Isolation::Namespaces, network: Network::Bridge };
+
+/// Starts a holder at the best level, which most machines have. Where that does not work, or less is
+/// required, finds out what does.
 pub(crate) async fn start(options: &Options, yard: String) -> Result<Started, AgentError> {
+    let wanted = |chosen: Chosen| {
+        let isolation = matches!(options.sandbox, Wish::Best)
+            || options.sandbox == Wish::Require(chosen.isolation);
+        let network = matches!(options.network, Wish::Best)
+            || options.network == Wish::Require(chosen.network);
+        isolation && network
+    };
+    if wanted(BEST)
+        && let Ok(started) = start_at(options, yard.clone(), BEST).await
+    {
+        return Ok(started);
+    }
     let (words, probe) = (options.holder.clone(), format!("{yard}-probe"));
     let found = tokio::task::spawn_blocking(move || levels(|| holder_command(&words), &probe))
         .await
         .map_err(|error| AgentError::Holder(error.to_string()))?
         .map_err(|error| AgentError::Holder(error.to_string()))?;
     let chosen = choose(options.sandbox, options.network, &found)?;
+    start_at(options, yard, chosen).await
+}
+
+async fn start_at(options: &Options, yard: String, chosen: Chosen) -> Result<Started, AgentError> {
     let inside = match chosen.network {
         Network::Bridge => (options.pod_network, options.pod_prefix),
         Network::Loopback => (LOOPBACK, LOOPBACK_PREFIX),

@@ -79,9 +79,20 @@ impl Yard {
             reason: error.to_string(),
             kind: RefusalKind::Machine,
         })?;
-        let answer = ask(&holder, Request::SetUp(set_up), Vec::new()).await?.0;
-        let Answer::Ready { rootless, cgroups, cgroups_reason, .. } = answer else {
-            return Err(misunderstood(&answer));
+        let ready = match ask(&holder, Request::SetUp(set_up), Vec::new()).await {
+            Ok((Answer::Ready { rootless, cgroups, cgroups_reason, .. }, _)) => {
+                Ok((rootless, cgroups, cgroups_reason))
+            }
+            Ok((answer, _)) => Err(misunderstood(&answer)),
+            Err(refusal) => Err(refusal),
+        };
+        let (rootless, cgroups, cgroups_reason) = match ready {
+            Ok(ready) => ready,
+            Err(refusal) => {
+                // Another one may be tried under the same name, when this one has gone.
+                let _ = tokio::task::spawn_blocking(move || holder.end()).await;
+                return Err(refusal);
+            }
         };
         let level = Level { rootless, cgroups, cgroups_reason };
         Ok(Self { holder, waiting, ended, level })

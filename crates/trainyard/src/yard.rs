@@ -32,7 +32,7 @@ const CLOSING: Duration = Duration::from_secs(30);
 
 /// How long nodes may take to be ready before the yard is announced without them.
 const SETTLING: Duration = Duration::from_secs(20);
-const SETTLING_POLL: Duration = Duration::from_millis(20);
+const SETTLING_POLL: Duration = Duration::from_millis(5);
 
 /// What a yard is told.
 pub(crate) struct Plan {
@@ -87,9 +87,14 @@ impl Yard {
         };
         yard.serve(plan.listener)?;
         yard.furnish(&plan.folder).await?;
+        // A node's start is mostly waiting for the kernel: the definition is read meanwhile.
+        if let Some(node) = plan.node.filter(|_| !plan.api_only) {
+            yard.add_node(node);
+        }
+        operator_pod::define(&yard.server.client("trainyard")).await?;
         if !plan.api_only {
             operator_pod::show(&yard.server.client("trainyard")).await?;
-            yard.employ(plan.node);
+            yard.employ();
         }
         Ok(yard)
     }
@@ -105,7 +110,7 @@ impl Yard {
         Ok(())
     }
 
-    /// What a fresh yard has: namespaces, classes, the definition of TFJob.
+    /// What a fresh yard has: namespaces, classes, accounts.
     async fn furnish(&mut self, folder: &Folder) -> Result<(), Failure> {
         let client = self.server.client("system:kube-controller-manager");
         let authority = self.server.authority().certificate().to_owned();
@@ -113,7 +118,6 @@ impl Yard {
         controllers::bootstrap(client.clone(), settings.clone())
             .await
             .map_err(|error| Failure::other("making the yard's first objects", &error))?;
-        operator_pod::define(&self.server.client("trainyard")).await?;
         let stop = self.stop_controllers.clone();
         self.parts.spawn(async move {
             controllers::run_all(client, settings, stop).await;
@@ -122,8 +126,8 @@ impl Yard {
         Ok(())
     }
 
-    /// The operator, the scheduler and the node.
-    fn employ(&mut self, node: Option<trainyard_node::Options>) {
+    /// The operator and the scheduler.
+    fn employ(&mut self) {
         let mut options = trainyard_operator::Options::default();
         options.planner.gangs = true;
         let account = "system:serviceaccount:kubeflow:trainyard-operator";
@@ -139,17 +143,18 @@ impl Yard {
             let ended = trainyard_operator::scheduler::run(client, options, stop).await;
             ("scheduler", ended.map_err(|error| error.to_string()))
         });
-        if let Some(mut options) = node {
-            options.client_authority = Some(self.server.authority().certificate().into());
-            options.client_names = vec![trainyard_apiserver::NODE_CLIENT.to_owned()];
-            options.api_server = Some(self.address.to_string());
-            let client = self.server.client("system:node");
-            let stop = self.stop_workers.clone();
-            self.parts.spawn(async move {
-                let ended = trainyard_node::run(client, options, stop).await;
-                ("node", ended.map_err(|error| error.to_string()))
-            });
-        }
+    }
+
+    fn add_node(&mut self, mut options: trainyard_node::Options) {
+        options.client_authority = Some(self.server.authority().certificate().into());
+        options.client_names = vec![trainyard_apiserver::NODE_CLIENT.to_owned()];
+        options.api_server = Some(self.address.to_string());
+        let client = self.server.client("system:node");
+        let stop = self.stop_workers.clone();
+        self.parts.spawn(async move {
+            let ended = trainyard_node::run(client, options, stop).await;
+            ("node", ended.map_err(|error| error.to_string()))
+        });
     }
 
     /// Waits until all nodes are ready, so that whoever is told of the yard finds it whole. A node

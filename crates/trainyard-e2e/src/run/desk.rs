@@ -131,6 +131,17 @@ impl Desk {
         finish(command, input).await
     }
 
+    /// The same with variables in its environment.
+    pub(super) async fn run_with(
+        &self,
+        words: &[&str],
+        variables: &[(&str, PathBuf)],
+    ) -> Result<Outcome> {
+        let mut command = self.command(&["run", "--image=test=host"]);
+        command.args(words).envs(variables.iter().map(|(name, value)| (name, value)));
+        finish(command, "").await
+    }
+
     /// Another command of the binary, to its end.
     pub(super) async fn other(&self, words: &[&str]) -> Result<Outcome> {
         finish(self.command(words), "").await

@@ -7,6 +7,7 @@ mod batch;
 mod desk;
 mod disk;
 mod ends;
+mod making;
 mod schema;
 mod shown;
 mod stops;
@@ -54,6 +55,7 @@ pub async fn run(binary: &Path, filter: Option<&str>) -> Result<Counts> {
         batch::all(),
         stops::all(),
         terminal::all(),
+        making::all(),
         disk::all(),
         training::all(),
     ];

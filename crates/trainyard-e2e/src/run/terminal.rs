@@ -25,14 +25,14 @@ const POLL: Duration = Duration::from_millis(50);
 const COLUMNS: u16 = 60;
 
 /// A program in a terminal of its own.
-struct Screen {
+pub(super) struct Screen {
     child: Child,
     keyboard: File,
     shown: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Screen {
-    fn open(desk: &Desk, words: &[&str], variables: &[(&str, &str)]) -> Result<Self> {
+    pub(super) fn open(desk: &Desk, words: &[&str], variables: &[(&str, &str)]) -> Result<Self> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         grantpt(&master)?;
         unlockpt(&master)?;
@@ -78,7 +78,7 @@ impl Screen {
         Ok(())
     }
 
-    async fn end(mut self) -> Result<(Option<i32>, String)> {
+    pub(super) async fn end(mut self) -> Result<(Option<i32>, String)> {
         let status = tokio::time::timeout(PATIENCE, self.child.wait()).await??;
         tokio::time::sleep(POLL).await;
         Ok((status.code(), self.text()))

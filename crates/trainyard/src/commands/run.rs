@@ -250,6 +250,11 @@ impl Run<'_> {
             yard.url()
         );
         voice.notice(board, &Notice::new(Weight::Normal, "Kept", words))?;
+        // What was said when it came up is far above by now.
+        for (number, name, address) in board.addresses() {
+            let notice = Notice::new(Weight::Normal, "Address", format!("is at {address}"));
+            voice.notice(board, &notice.about(number, Some(name)))?;
+        }
         tokio::select! {
             _ = signals.next() => Ok(()),
             broken = yard.broken() => Err(broken),

@@ -182,6 +182,15 @@ impl Board {
         all.filter(|replica| replica.has_pod).count()
     }
 
+    /// Replicas that are reached from this machine: job, name, address.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (usize, &str, &str)> {
+        let all = self.jobs.iter().enumerate().flat_map(|(at, job)| {
+            job.replicas.iter().map(move |(name, replica)| (at, name.as_str(), replica))
+        });
+        all.filter(|(_, _, replica)| replica.has_pod && !replica.address.is_empty())
+            .map(|(at, name, replica)| (at, name, replica.address.as_str()))
+    }
+
     /// Restarts of all replicas of a job.
     pub(crate) fn restarts(&self, job: usize) -> u64 {
         let on_board = self.jobs.get(job);
