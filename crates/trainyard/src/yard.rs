@@ -32,6 +32,8 @@ const CLOSING: Duration = Duration::from_secs(30);
 
 /// How long nodes may take to be ready before the yard is announced without them.
 const SETTLING: Duration = Duration::from_secs(20);
+/// What the controllers keep pods from a node by that is not ready.
+pub(crate) const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const SETTLING_POLL: Duration = Duration::from_millis(5);
 
 /// What a yard is told.
@@ -238,9 +240,12 @@ impl Yard {
     }
 }
 
+/// Whether it says that it is ready, and the controllers have taken off what kept pods from it.
 fn is_ready(node: &DynamicObject) -> bool {
     let mut conditions = node.data["status"]["conditions"].as_array().into_iter().flatten();
+    let mut taints = node.data["spec"]["taints"].as_array().into_iter().flatten();
     conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+        && !taints.any(|taint| taint["key"] == NOT_READY)
 }
 
 /// Components that end after the others: the API server, the controllers, the scheduler.

@@ -171,7 +171,13 @@ impl Run<'_> {
         kinds: &Kinds,
         voice: &mut Voice,
     ) -> Result<(), Failure> {
-        let nodes = cluster.objects(kinds.known("nodes")?, None, &Query::default()).await?;
+        let mut nodes = cluster.objects(kinds.known("nodes")?, None, &Query::default()).await?;
+        for node in &mut nodes {
+            // It comes up; what it has is the question.
+            if let Some(taints) = node["spec"]["taints"].as_array_mut() {
+                taints.retain(|taint| taint["key"] != crate::yard::NOT_READY);
+            }
+        }
         let mut headers = Vec::new();
         for job in &self.bundle.jobs {
             match room::look(job, &nodes) {
