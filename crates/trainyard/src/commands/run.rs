@@ -8,6 +8,7 @@ mod input;
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::Instant;
 use trainyard_node::Meter;
 
@@ -174,7 +175,8 @@ impl Run<'_> {
         let mut nodes = cluster.objects(kinds.known("nodes")?, None, &Query::default()).await?;
         for node in &mut nodes {
             // It comes up; what it has is the question.
-            if let Some(taints) = node["spec"]["taints"].as_array_mut() {
+            let taints = node.pointer_mut("/spec/taints").and_then(Value::as_array_mut);
+            if let Some(taints) = taints {
                 taints.retain(|taint| taint["key"] != crate::yard::NOT_READY);
             }
         }
@@ -291,7 +293,7 @@ fn node_names(text: &str) -> Result<Vec<String>, Failure> {
 }
 
 /// Prints objects as YAML or JSON.
-fn print_objects(objects: &[serde_json::Value], form: Form) -> Result<(), Failure> {
+fn print_objects(objects: &[Value], form: Form) -> Result<(), Failure> {
     match form {
         Form::Json => {
             for object in objects {
