@@ -2,7 +2,7 @@
 //!
 //! Must not know transport.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use tokio::sync::MutexGuard;
@@ -26,6 +26,8 @@ pub(crate) struct Api {
     pub(crate) tokens: Tokens,
     /// Held by writes that take something no two objects may have.
     exclusive: tokio::sync::Mutex<()>,
+    /// Held while the rows of definitions are made: an older list must not displace a newer one's.
+    defining: Mutex<()>,
 }
 
 impl Api {
@@ -37,6 +39,7 @@ impl Api {
             clock,
             tokens,
             exclusive: tokio::sync::Mutex::default(),
+            defining: Mutex::default(),
         };
         api.define();
         Arc::new(api)
@@ -50,6 +53,7 @@ impl Api {
     /// Makes the rows of definitions what the stored definitions say, and tells where the objects are
     /// stored of those that are gone.
     pub(crate) fn define(&self) -> Vec<String> {
+        let _alone = self.defining.lock().unwrap_or_else(PoisonError::into_inner);
         let definitions = self.list(DEFINITIONS, None);
         let is_there = |storage: &str| {
             definitions.iter().any(|definition| definition["metadata"]["name"] == *storage)

@@ -160,3 +160,33 @@ async fn no_two_services_get_the_same_address_or_port() {
     .await;
     assert_eq!(asked.iter().filter(|answer| answer.is_ok()).count(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn definitions_made_at_once_are_all_served() {
+    let client = open().await;
+    let make = |number: usize| {
+        let client = client.clone();
+        let plural = format!("things{number}");
+        let definition = json!({
+            "metadata": {"name": format!("{plural}.example.com")},
+            "spec": {
+                "group": "example.com", "scope": "Cluster",
+                "names": {"plural": plural, "kind": format!("Thing{number}")},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                    "openAPIV3Schema": {"type": "object"},
+                }}],
+            },
+        });
+        tokio::spawn(async move {
+            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            post(&client, path, &definition).await;
+        })
+    };
+    for made in join_all((0..60).map(make)).await {
+        made.unwrap();
+    }
+    for number in 0..60 {
+        let listed = get(&client, &format!("/apis/example.com/v1/things{number}")).await;
+        assert_eq!(listed["items"], json!([]));
+    }
+}
