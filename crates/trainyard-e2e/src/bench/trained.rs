@@ -64,8 +64,9 @@ impl Seconds {
 }
 
 pub(super) async fn by_hand(python: &str, steps: &str) -> Result<Said> {
-    let output = Command::new(python)
-        .args(["-c", PROGRAM, steps])
+    // A session of its own, as a pod has: the kernel may share a busy machine by sessions.
+    let output = Command::new("setsid")
+        .args(["--wait", python, "-c", PROGRAM, steps])
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .env("HOME", "/tmp")
