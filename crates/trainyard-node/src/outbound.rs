@@ -133,13 +133,11 @@ async fn attach(
     if running.proof.holds() {
         return Ok(running);
     }
-    match tokio::time::timeout(TRIAL, &mut running.exited).await {
-        Ok(ending) => Err(running.last_words(ending.ok()).await),
-        Err(_) => {
-            running.proof.keep();
-            Ok(running)
-        }
+    if let Ok(ending) = tokio::time::timeout(TRIAL, &mut running.exited).await {
+        return Err(running.last_words(ending.ok()).await);
     }
+    running.proof.keep();
+    Ok(running)
 }
 
 /// What the yard says of a link that has not come yet.
