@@ -109,7 +109,7 @@ mod tests {
         let mut board = board(&["chief-0"]);
         board.see_pod(0, &runs("chief-0"), false);
         // Its environment took four minutes to be made.
-        board.see_change(0, "chief-0", Duration::from_secs(240));
+        board.see_change(0, "chief-0", Duration::from_mins(4));
         look(&mut board, &["chief-0"], 240, 270);
         assert_eq!(why(&board, 0, Duration::from_secs(270), false), None);
         look(&mut board, &["chief-0"], 270, 301);
