@@ -40,12 +40,12 @@ fn describes_this_run(variable: &str) -> bool {
             .any(|prefix| variable.starts_with(prefix))
 }
 
-/// Builds the `trainyard` binary, for release or for debugging, and says where it is. For debugging it is one
-/// of the whole workspace, as the tests are: by itself it has other features, and all it depends on would be
-/// built once more. For release it is what users build.
+/// Builds the `trainyard` binary, for release or for debugging, and says where it is. It is chosen out of the
+/// whole workspace, as in the README's first command and in the tests: by itself it has other features, and
+/// all it depends on would be built once more.
 pub(crate) async fn built_binary(release: bool) -> Result<PathBuf> {
-    let selected = if release { ["--release", "--package"] } else { ["--workspace", "--bin"] };
-    let words = [&["build", "--quiet"], &selected[..], &["trainyard"]].concat();
+    let mut words = vec!["build", "--quiet", "--workspace", "--bin", "trainyard"];
+    words.extend(release.then_some("--release"));
     anyhow::ensure!(succeeds(&mut cargo(&words)).await?, "`cargo {}` failed", words.join(" "));
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| workspace().join("target"), |target| workspace().join(target));

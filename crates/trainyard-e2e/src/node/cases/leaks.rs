@@ -71,7 +71,7 @@ async fn random_ends(stage: &Stage) -> Result<()> {
     traces.are_gone(AT_ONCE).await?;
     host.is_as_before()?;
     let left: BTreeSet<_> = fs::read_dir(&home)?.flatten().map(|e| e.file_name()).collect();
-    let known = ["claims", "holder", "lock", "logs", "pods"];
+    let known = ["claims", "holder", "lock", "logs", "outbound", "pods"];
     ensure!(left.iter().all(|name| known.iter().any(|known| name == known)), "{left:?}");
     ensure!(files_below(&home.join("claims")).is_empty());
     Ok(())
