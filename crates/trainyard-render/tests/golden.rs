@@ -70,8 +70,9 @@ fn the_time_follows_the_number_of_machines() {
     assert!(many < 8.0 * few, "{few} s per machine for 300 machines, {many} for 3000");
 }
 
-/// Five times the machines take about five times as long. The text of 5,000 machines that name each other
-/// is some hundred megabytes; its time follows its length.
+/// 5,000 machines take less than a second. As each names all others their text is some hundred megabytes,
+/// and the time follows its length: both sizes are beyond what a processor keeps close by, which would
+/// flatter the smaller one.
 #[test]
 #[ignore = "a measurement, for an optimised build"]
 #[expect(clippy::cast_precision_loss, reason = "a ratio of measured times")]
@@ -90,16 +91,13 @@ fn five_thousand_machines() {
         (seconds, bytes as f64)
     };
     let whole = data("mnist.yaml");
-    let short = whole.replace("{{.TF_CONFIG}}", "                none");
-    let ((few, _), (many, _)) = (least(&short, 1000), least(&short, 5000));
-    println!("5,000 machines: {many:.3} s, {:.1} times as long as 1,000", many / few);
-    assert!(many < 8.0 * few, "{few} s for 1,000 machines, {many} for 5,000");
-    let ((few, short_text), (many, long_text)) = (least(&whole, 1000), least(&whole, 5000));
-    let per_byte = (many / long_text) / (few / short_text);
+    let ((half, short_text), (many, long_text)) = (least(&whole, 2500), least(&whole, 5000));
+    let per_byte = (many / long_text) / (half / short_text);
     println!(
         "5,000 machines that name each other: {many:.3} s for {:.0} MB, {per_byte:.2} times as long \
-         for each byte as 1,000",
+         for each byte as 2,500",
         long_text / 1e6
     );
-    assert!(per_byte < 2.0, "{few} s for 1,000 machines, {many} for 5,000");
+    assert!(per_byte < 1.5, "{half} s for 2,500 machines, {many} for 5,000");
+    assert!(many < 1.0, "{many} s for 5,000 machines");
 }
