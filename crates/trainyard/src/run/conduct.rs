@@ -336,7 +336,7 @@ impl<'a> Conductor<'a> {
             return if is_new { self.voice.notice(self.board, &notice) } else { Ok(()) };
         };
         self.waits.insert(uid);
-        if is_new { self.voice.progress(self.board, &notice) } else { Ok(()) }
+        if is_new { self.voice.progress(self.board, &notice, self.now()) } else { Ok(()) }
     }
 }
 

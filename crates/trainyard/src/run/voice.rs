@@ -125,9 +125,14 @@ impl Voice {
     }
 
     /// A step of what is done before replicas run, as making an environment.
-    pub(crate) fn progress(&mut self, board: &Board, notice: &Notice) -> Result<(), Failure> {
+    pub(crate) fn progress(
+        &mut self,
+        board: &Board,
+        notice: &Notice,
+        now: Duration,
+    ) -> Result<(), Failure> {
         match self {
-            Self::People(people) => people.progress(board, notice),
+            Self::People(people) => people.progress(board, notice, now),
             Self::Json(_) => Json::notice(board, notice),
         }
     }

@@ -81,12 +81,22 @@ impl People {
         self.painter.expect(labels.iter().map(String::as_str));
     }
 
-    /// A bar on a terminal, a line in a pipe.
-    pub(super) fn progress(&mut self, board: &Board, notice: &Notice) -> Result<(), Failure> {
+    /// A bar on a terminal, drawn at once, for the next step may follow before time is told again; a
+    /// line in a pipe.
+    pub(super) fn progress(
+        &mut self,
+        board: &Board,
+        notice: &Notice,
+        now: Duration,
+    ) -> Result<(), Failure> {
         notice.text.clone_into(&mut self.doing);
         let is_shown =
             self.live && status::percent(&notice.text).is_some_and(|(done, _)| done < 100);
-        if is_shown && !self.manner.quiet { Ok(()) } else { self.notice(board, notice) }
+        if is_shown && !self.manner.quiet {
+            self.tick(board, now)
+        } else {
+            self.notice(board, notice)
+        }
     }
 
     pub(super) fn progress_ends(&mut self) {
