@@ -16,14 +16,15 @@ pub mod status;
 pub mod tfjob;
 pub mod time;
 pub mod validate;
+pub mod volcano;
 
 pub use convert::{ConvertError, convert};
 pub use crd::tfjob_crd;
 pub use meta::{Meta, OwnerRef};
 pub use replica::{ReplicaId, ReplicaType};
 pub use spec::{
-    CleanPodPolicy, ReplicaSpec, RestartPolicy, RestartScope, RunPolicy, SpecError, SuccessPolicy,
-    TensorBoard, TfJobSpec,
+    CleanPodPolicy, ReplicaSpec, RestartPolicy, RestartScope, RunPolicy, SchedulingPolicy,
+    SpecError, SuccessPolicy, TensorBoard, TfJobSpec,
 };
 pub use status::{
     Condition, ConditionType, Failure, FailureKind, JobStatus, ReplicaRecord, ReplicaStatus,

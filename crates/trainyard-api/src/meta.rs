@@ -12,6 +12,8 @@ use serde::{Deserialize, Deserializer};
 
 /// Annotations of a job that begin so are passed on to its pods: they are for whoever runs them.
 pub const OWN_ANNOTATIONS: &str = "trainyard.dev/";
+/// Volcano's annotations, which decisions about its jobs read.
+pub const VOLCANO_ANNOTATIONS: &str = "volcano.sh/";
 
 /// Metadata of an object, reduced to what decisions read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -29,7 +31,7 @@ pub struct Meta {
     pub generation: i64,
     /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// Annotations that begin with [`OWN_ANNOTATIONS`].
+    /// Annotations that begin with [`OWN_ANNOTATIONS`] or [`VOLCANO_ANNOTATIONS`].
     #[serde(deserialize_with = "own_annotations")]
     pub annotations: BTreeMap<String, String>,
     /// Owners.
@@ -102,7 +104,7 @@ where
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut own = BTreeMap::new();
             while let Some(key) = map.next_key::<String>()? {
-                if key.starts_with(OWN_ANNOTATIONS) {
+                if key.starts_with(OWN_ANNOTATIONS) || key.starts_with(VOLCANO_ANNOTATIONS) {
                     own.insert(key, map.next_value()?);
                 } else {
                     map.next_value::<IgnoredAny>()?;

@@ -40,6 +40,8 @@ pub const LABEL_ROLE: &str = "training.kubeflow.org/job-role";
 pub const ROLE_MASTER: &str = "master";
 /// Label: which attempt of the whole job a pod belongs to (only with `restartScope: Job`).
 pub const LABEL_ATTEMPT: &str = "trainyard.dev/attempt";
+/// Label: the PodGroup of a pod, as the scheduler plugins read it.
+pub const LABEL_PLUGINS_GROUP: &str = "scheduling.x-k8s.io/pod-group";
 /// Annotation: the gang a pod belongs to, which starts all together or not at all.
 pub const ANNOTATION_GANG: &str = "trainyard.dev/gang";
 /// Annotation: how many pods that gang has.

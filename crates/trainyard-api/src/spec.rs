@@ -12,6 +12,10 @@ use thiserror::Error;
 
 use crate::{names, replica::ReplicaType};
 
+mod scheduling;
+
+pub use scheduling::SchedulingPolicy;
+
 /// A field that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{path}: {problem}")]
@@ -23,7 +27,7 @@ pub struct SpecError {
 }
 
 impl SpecError {
-    fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
+    pub(crate) fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { path: path.into(), problem: problem.into() }
     }
 
@@ -94,6 +98,8 @@ pub struct RunPolicy {
     pub managed_by: Option<String>,
     /// What is restarted when a replica is.
     pub restart_scope: RestartScope,
+    /// How the pods are scheduled together.
+    pub scheduling_policy: Option<SchedulingPolicy>,
 }
 
 impl RunPolicy {
@@ -369,6 +375,7 @@ fn run_policy(spec: &Map<String, Value>) -> Result<RunPolicy, SpecError> {
         suspend: flag(nested, "spec.runPolicy", "suspend")?,
         managed_by: text(nested, "spec.runPolicy", "managedBy")?.map(str::to_owned),
         restart_scope,
+        scheduling_policy: scheduling::scheduling_policy(nested)?,
     })
 }
 

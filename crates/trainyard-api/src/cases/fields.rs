@@ -196,6 +196,15 @@ fn scheduling() -> Vec<Draft> {
         refused("a minimum of resources that is none", "should match", |job| {
             run_policy(job, "schedulingPolicy", json!({"minResources": {"cpu": "many"}}));
         }),
+        refused("a gang of nobody", "should be greater than or equal to 1", |job| {
+            run_policy(job, "schedulingPolicy", json!({"minAvailable": 0}));
+        }),
+        refused("a gang that waits less than nothing", NOT_NEGATIVE, |job| {
+            run_policy(job, "schedulingPolicy", json!({"scheduleTimeoutSeconds": -1}));
+        }),
+        accepted("a gang larger than the job", |job| {
+            run_policy(job, "schedulingPolicy", json!({"minAvailable": 1000}));
+        }),
     ]
 }
 

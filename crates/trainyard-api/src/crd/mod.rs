@@ -7,7 +7,7 @@
 mod rules;
 mod spec_schema;
 mod status_schema;
-mod template;
+pub(crate) mod template;
 
 use serde_json::{Value, json};
 

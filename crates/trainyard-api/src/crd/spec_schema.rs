@@ -150,32 +150,40 @@ fn run_policy(depth: Depth) -> Value {
 
 fn scheduling_policy(depth: Depth) -> Value {
     depth.object(
-        "How the pods of the job are scheduled together.",
+        "How the pods of the job are scheduled together, where the operator has a gang scheduler.",
         &json!({
             "minAvailable": {
                 "type": "integer",
                 "format": "int32",
-                "description": "Pods that must fit at once before any of them starts.",
+                "minimum": 1,
+                "maximum": i32::MAX,
+                "description": "Pods that must fit at once before any of them starts. Left out: \
+                    all; with dynamic workers one worker and everybody else.",
             },
             "minResources": {
                 "type": "object",
-                "description": "Resources that must be free before any pod starts.",
+                "description": "Resources that must be free before any pod starts. Left out: \
+                    what the pods that must fit at once ask for.",
                 "additionalProperties": template::quantity(),
             },
             "priorityClass": {
                 "type": "string",
-                "description": "Priority class of the group of pods.",
+                "description": "Priority class of the group of pods. Left out: the one that all \
+                    pod templates name.",
             },
             "queue": {
                 "type": "string",
                 "maxLength": 253,
-                "description": "Queue that the job waits in. Cannot be changed.",
+                "description": "Queue that the job waits in. Left out: default. Cannot be changed.",
                 "x-kubernetes-validations": rules::queue(),
             },
             "scheduleTimeoutSeconds": {
                 "type": "integer",
                 "format": "int32",
-                "description": "Seconds that the group may wait for room.",
+                "minimum": 0,
+                "maximum": i32::MAX,
+                "description": "Seconds that the group may wait for room; only the scheduler \
+                    plugins know such a limit.",
             },
         }),
     )

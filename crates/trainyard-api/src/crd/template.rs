@@ -14,7 +14,7 @@ const POD_TEMPLATE: &str = include_str!("pod_template.json");
 pub(super) const RESTART_POLICIES: [&str; 5] = ["Always", "OnFailure", "Never", "ExitCode", ""];
 
 /// The complete schema of a pod template.
-pub(super) fn complete() -> Value {
+pub(crate) fn complete() -> Value {
     let mut template: Value =
         serde_json::from_str(POD_TEMPLATE).expect("the embedded schema is JSON");
     if let Some(spec) = template.pointer_mut("/properties/spec") {
@@ -66,8 +66,21 @@ pub(super) fn volume_mounts() -> Value {
 }
 
 /// The schema of an amount of a resource.
-pub(super) fn quantity() -> Value {
+pub(crate) fn quantity() -> Value {
     part("/properties/spec/properties/overhead/additionalProperties")
+}
+
+/// The schema of the specification of a volume claim.
+pub(crate) fn volume_claim() -> Value {
+    part(
+        "/properties/spec/properties/volumes/items/properties/ephemeral/properties\
+         /volumeClaimTemplate/properties/spec",
+    )
+}
+
+/// The schema of a label selector.
+pub(crate) fn label_selector() -> Value {
+    part("/properties/spec/properties/topologySpreadConstraints/items/properties/labelSelector")
 }
 
 fn part(pointer: &str) -> Value {
@@ -107,6 +120,13 @@ mod tests {
     fn tensorboard_takes_the_volumes_of_pods() {
         assert!(volumes().pointer("/items/properties/persistentVolumeClaim").is_some());
         assert!(volume_mounts().pointer("/items/properties/mountPath").is_some());
+    }
+
+    #[test]
+    fn parts_of_pods_serve_other_kinds() {
+        assert!(volume_claim().pointer("/properties/storageClassName").is_some());
+        assert!(label_selector().pointer("/properties/matchLabels").is_some());
+        assert!(quantity().pointer("/pattern").is_some());
     }
 
     /// Every node of a structural schema has a type, or says that it is an integer or a string.

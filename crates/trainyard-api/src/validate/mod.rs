@@ -22,7 +22,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self { path: path.into(), message: message.into() }
     }
 }
@@ -64,9 +64,10 @@ fn read(version: &str) -> Option<Schema> {
 
 /// Checks a TFJob of any served version; `old` is what it replaces, if it replaces something.
 pub fn validate(object: &Value, old: Option<&Value>) -> Result<(), Vec<Violation>> {
-    let violations = match schema_of(object) {
-        Ok(schema) => check(schema, object, old),
-        Err(violation) => vec![violation],
+    let violations = match (schema_of(object), RULES.as_ref()) {
+        (Ok(schema), Some(rules)) => check(schema, rules, object, old),
+        (Ok(schema), None) => check(schema, schema, object, old),
+        (Err(violation), _) => vec![violation],
     };
     if violations.is_empty() { Ok(()) } else { Err(violations) }
 }
@@ -100,7 +101,13 @@ fn schema_of(object: &Value) -> Result<&'static Schema, Violation> {
     })
 }
 
-fn check(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<Violation> {
+/// Checks an object by a schema, and by the rules in `rules`, which is the same or a part of it.
+pub(crate) fn check(
+    schema: &Schema,
+    rules: &Schema,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<Violation> {
     let mut object = object.clone();
     let mut violations = Vec::new();
     if let Err(violation) = settle_name(&mut object) {
@@ -119,10 +126,8 @@ fn check(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<Violation>
         schema.default(&mut old);
         old
     });
-    if let Some(rules) = RULES.as_ref() {
-        let broken = rules.rules_anew(&object, old.as_ref());
-        violations.extend(broken.into_iter().map(Violation::from));
-    }
+    let broken = rules.rules_anew(&object, old.as_ref());
+    violations.extend(broken.into_iter().map(Violation::from));
     violations
 }
 
