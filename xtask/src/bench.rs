@@ -11,6 +11,7 @@ use clap::Subcommand;
 use trainyard_e2e::bench::apiserver::ApiServerBench;
 use trainyard_e2e::bench::node::NodeBench;
 use trainyard_e2e::bench::run::RunBench;
+use trainyard_e2e::bench::scheduler::SchedulerBench;
 use trainyard_e2e::bench::{self, BenchOptions};
 use trainyard_e2e::node::Who;
 
@@ -59,6 +60,15 @@ enum What {
         /// Nothing optimised: to try the benchmark itself, never for its numbers.
         #[arg(long, hide = true)]
         debug_binary: bool,
+    },
+    /// The scheduler: decisions about gangs on an empty and on a full cluster, in memory.
+    Scheduler {
+        /// How many nodes.
+        #[arg(long, default_value_t = 1_000)]
+        nodes: usize,
+        /// How many gangs of twenty pods, twice.
+        #[arg(long, default_value_t = 500)]
+        gangs: usize,
     },
     /// The embedded API server against kube-apiserver with etcd: start, memory, creations, lists, watches.
     Apiserver {
@@ -111,6 +121,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
         What::Run { pairs, rounds, debug_binary } => {
             let binary = cargo::built_binary(!debug_binary).await?;
             bench::run::run(RunBench { binary, pairs, rounds }).await?
+        }
+        What::Scheduler { nodes, gangs } => {
+            bench::scheduler::scheduler(SchedulerBench { nodes, gangs })?
         }
         What::Apiserver { seconds, pods, watchers, events, .. } => {
             bench::apiserver::apiserver(ApiServerBench { seconds, pods, watchers, events }).await?

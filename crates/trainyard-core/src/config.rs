@@ -2,7 +2,9 @@
 //!
 //! Every duration that a plan uses is here, so that tests can shorten it.
 
-use trainyard_api::CleanPodPolicy;
+use trainyard_api::{CleanPodPolicy, volcano::names as volcano};
+
+use crate::child::Child;
 
 /// Settings of the planner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +28,65 @@ pub struct Config {
     pub lost_pod_ms: i64,
     /// How many create or delete events of one type and pass are told one by one.
     pub events_each: usize,
-    /// Tell the scheduler which pods start all together or not at all.
-    pub gangs: bool,
+    /// A PodGroup that no scheduler has taken up for so long is told of.
+    pub unseen_group_ms: i64,
+    /// Who starts the pods of a job all together or not at all.
+    pub gang: Gang,
+}
+
+/// Who starts the pods of a job all together or not at all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Gang {
+    /// Nobody: pods are scheduled one by one.
+    #[default]
+    Off,
+    /// A scheduler that reads Volcano's PodGroups: Volcano, or ours.
+    PodGroup {
+        /// Its name in pods.
+        scheduler: String,
+    },
+    /// A scheduler with the scheduler plugins.
+    PluginsPodGroup {
+        /// Its name in pods.
+        scheduler: String,
+    },
+}
+
+impl Gang {
+    /// Name of our own scheduler.
+    pub const TRAINYARD: &'static str = "trainyard";
+
+    /// By the scheduler's name, as `--gang-scheduler-name` has it.
+    #[must_use]
+    pub fn by_scheduler(name: &str) -> Self {
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        if name.is_empty() || is("none") {
+            Self::Off
+        } else if is(volcano::SCHEDULER) || is(Self::TRAINYARD) {
+            Self::PodGroup { scheduler: name.to_ascii_lowercase() }
+        } else {
+            Self::PluginsPodGroup { scheduler: name.to_owned() }
+        }
+    }
+
+    /// The scheduler's name in pods.
+    #[must_use]
+    pub fn scheduler(&self) -> Option<&str> {
+        match self {
+            Self::Off => None,
+            Self::PodGroup { scheduler } | Self::PluginsPodGroup { scheduler } => Some(scheduler),
+        }
+    }
+
+    /// The kind of the group that it reads.
+    #[must_use]
+    pub const fn child(&self) -> Option<Child> {
+        match self {
+            Self::Off => None,
+            Self::PodGroup { .. } => Some(Child::PodGroup),
+            Self::PluginsPodGroup { .. } => Some(Child::PluginsPodGroup),
+        }
+    }
 }
 
 impl Default for Config {
@@ -42,7 +101,29 @@ impl Default for Config {
             counts_delay_ms: 1_000,
             lost_pod_ms: 300_000,
             events_each: 10,
-            gangs: false,
+            unseen_group_ms: 60_000,
+            gang: Gang::Off,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gang_scheduler_by_its_name() {
+        let group = |name: &str| Gang::PodGroup { scheduler: name.to_owned() };
+        let plugins = |name: &str| Gang::PluginsPodGroup { scheduler: name.to_owned() };
+        for (name, expected) in [
+            ("", Gang::Off),
+            ("none", Gang::Off),
+            ("None", Gang::Off),
+            ("Volcano", group("volcano")),
+            ("trainyard", group("trainyard")),
+            ("Scheduler-Plugins", plugins("Scheduler-Plugins")),
+        ] {
+            assert_eq!(Gang::by_scheduler(name), expected, "{name:?}");
         }
     }
 }

@@ -3,15 +3,22 @@
 //! Owns every rule about the life of a job. It must not know I/O, clients, clocks, randomness or
 //! iteration in hash order: the same input always gives the same plan.
 
+pub mod aid;
+pub mod child;
 pub mod config;
+mod container;
 pub mod outcome;
 pub mod patch;
 pub mod plan;
+mod removal;
 pub mod tfjob;
 pub mod view;
+pub mod volcano;
 
-pub use config::Config;
-pub use outcome::{Outcome, outcome_events};
-pub use plan::{Create, Delete, Event, EventType, Mark, Plan, Stage, Write};
+pub use aid::Aid;
+pub use child::Child;
+pub use config::{Config, Gang};
+pub use outcome::{Outcome, Tongue, outcome_events};
+pub use plan::{Create, Delete, Event, EventType, Mark, Patch, Plan, Stage, Write};
 pub use tfjob::{Observed, plan};
 pub use view::{ContainerState, ContainerView, Deletion, Phase, PodView, Role, ServiceView};

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::child::Child;
+
 /// What to do next for one job.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
@@ -33,14 +35,12 @@ pub struct Stage {
 /// One write.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Write {
-    /// Create a pod.
-    CreatePod(Create),
-    /// Create a service.
-    CreateService(Create),
-    /// Delete a pod.
-    DeletePod(Delete),
-    /// Delete a service.
-    DeleteService(Delete),
+    /// Create an object.
+    Create(Child, Create),
+    /// Merge this into an object.
+    Patch(Child, Patch),
+    /// Delete an object.
+    Delete(Child, Delete),
     /// Merge this into the job's status, if the job is still the version that was planned for.
     PatchStatus {
         /// A JSON merge patch of the status alone.
@@ -57,8 +57,8 @@ pub enum Write {
 pub struct Create {
     /// Its name.
     pub name: String,
-    /// Lower-case replica type; objects of one group and pass are told of together.
-    pub group: &'static str,
+    /// Lower-case replica type or task; objects of one group and pass are told of together.
+    pub group: Cow<'static, str>,
     /// Index within the group.
     pub index: u32,
     /// The object, complete.
@@ -72,12 +72,23 @@ pub struct Delete {
     pub name: String,
     /// Its identity: the precondition of the deletion.
     pub uid: String,
-    /// Lower-case replica type.
-    pub group: &'static str,
+    /// Lower-case replica type or task.
+    pub group: Cow<'static, str>,
     /// Index within the group.
     pub index: u32,
     /// Grace period; the pod's own when not given.
     pub grace_seconds: Option<i64>,
+}
+
+/// A change of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Patch {
+    /// Its name.
+    pub name: String,
+    /// Its identity: the precondition of the change.
+    pub uid: String,
+    /// A JSON merge patch of the whole object.
+    pub body: Value,
 }
 
 /// A turn in a job's life that is counted, once, when it has been recorded.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use trainyard_api::{Meta, ReplicaId, ReplicaType, names};
+use trainyard_api::{Meta, ReplicaId, ReplicaType, names, volcano::names as volcano};
 
 /// What an object is for, by its labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +71,8 @@ pub struct PodView {
     pub role: Role,
     /// Attempt of the whole job it belongs to.
     pub attempt: i64,
+    /// What a pod of a Volcano Job says of itself; others say none of it.
+    pub task: Option<Box<TaskView>>,
     /// Whether it is being deleted.
     pub deletion: Option<Deletion>,
     /// Its phase.
@@ -89,6 +91,21 @@ pub struct PodView {
     pub init_containers: Vec<ContainerView>,
     /// Its containers.
     pub containers: Vec<ContainerView>,
+}
+
+/// What a pod of a Volcano Job says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskView {
+    /// The task it belongs to.
+    pub name: Box<str>,
+    /// Its index in the task.
+    pub index: u32,
+    /// Version of the job that it was made for.
+    pub version: i64,
+    /// Marked by the controller before it was deleted.
+    pub is_marked: bool,
+    /// Whether all its containers are ready.
+    pub is_ready: bool,
 }
 
 /// A container of a pod.
@@ -284,6 +301,7 @@ impl From<PodWire> for PodView {
             status.conditions.iter().find(|c| &*c.r#type == kind && &*c.status == value)
         };
         Self {
+            task: task(&meta, holds("ContainersReady", "True").is_some()),
             role: role(&meta.labels),
             attempt: meta
                 .labels
@@ -339,6 +357,18 @@ impl From<ContainerWire> for ContainerView {
 fn deletion(meta: &Meta) -> Option<Deletion> {
     meta.deletion_timestamp
         .map(|due| Deletion { due, grace_seconds: meta.deletion_grace_period_seconds.unwrap_or(0) })
+}
+
+fn task(meta: &Meta, is_ready: bool) -> Option<Box<TaskView>> {
+    let index = meta.labels.get(volcano::LABEL_INDEX)?.parse().ok()?;
+    let said = |key: &str| meta.annotations.get(key).map(String::as_str);
+    Some(Box::new(TaskView {
+        name: meta.labels.get(volcano::LABEL_TASK)?.as_str().into(),
+        index,
+        version: said(volcano::ANNOTATION_VERSION).and_then(|text| text.parse().ok()).unwrap_or(0),
+        is_marked: said(volcano::ANNOTATION_OUT_OF_SYNC) == Some("true"),
+        is_ready,
+    }))
 }
 
 fn role(labels: &BTreeMap<String, String>) -> Role {

@@ -6,6 +6,7 @@
 mod end;
 mod layer;
 mod stories;
+mod volcano;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,7 +40,7 @@ const TRIES: usize = 5;
 
 /// Plays every story that is wanted, first without a fault and then with every fault.
 pub(crate) async fn run(stage: &Stage) {
-    let stories = stories::all();
+    let stories = [stories::all(), volcano::all()].concat();
     let wanted = stories.iter().filter(|story| stage.wants(&story.name));
     let places = Semaphore::new(AT_ONCE);
     let points = AtomicUsize::new(0);
@@ -115,9 +116,15 @@ async fn rehearse_often(
     Ok((fewest, end))
 }
 
+/// A world in which all that a story is about is looked at.
+async fn open(stage: &Stage, story: &Scenario) -> Result<World> {
+    let world = stage.open(&story.name).await?;
+    if story.name.starts_with(volcano::PREFIX) { world.widened().await } else { Ok(world) }
+}
+
 /// Plays a story without a fault: how many writes it takes and how it ends.
 async fn rehearse(stage: &Stage, story: &Scenario) -> Result<(usize, End)> {
-    let world = stage.open(&story.name).await?;
+    let world = open(stage, story).await?;
     let trap = Arc::new(Trap::open());
     let client = layer::client(world.operator_client(), Arc::clone(&trap));
     let operator = world.start_operator_with(client, stories::options).await?;
@@ -138,7 +145,7 @@ async fn rehearse(stage: &Stage, story: &Scenario) -> Result<(usize, End)> {
 
 /// Plays a story with a fault and compares its end; tells whether the fault came.
 async fn perform(stage: &Stage, story: &Scenario, fault: Fault, wanted: &End) -> Result<bool> {
-    let world = stage.open(&story.name).await?;
+    let world = open(stage, story).await?;
     let trap = Arc::new(Trap::new(fault));
     let client = layer::client(world.operator_client(), Arc::clone(&trap));
     let first = world.start_operator_with(client, stories::options).await?;

@@ -43,6 +43,9 @@ impl Embedded {
         tokio::spawn(controllers::run_all(client, settings, stop.clone()));
         let embedded = Self { server, stop, _claims: claims };
         embedded.define(&trainyard_api::tfjob_crd()).await?;
+        for definition in trainyard_api::volcano::crd::all() {
+            embedded.define(&definition).await?;
+        }
         Ok(embedded)
     }
 
@@ -66,6 +69,7 @@ impl Embedded {
             user: self.server.client("admin"),
             kubelet: self.server.client("kubelet"),
             operator: self.server.client("operator"),
+            scheduler: self.server.client("scheduler"),
         }
     }
 }

@@ -25,5 +25,6 @@ pub mod scenarios;
 pub mod seen;
 pub mod suite;
 pub mod view;
+pub(crate) mod volcano;
 pub mod world;
 pub mod yard;

@@ -19,17 +19,48 @@ pub enum Resource {
     Services,
     /// Core events.
     Events,
+    /// Volcano Jobs.
+    VolcanoJobs,
+    /// Volcano's PodGroups.
+    Groups,
+    /// Volcano's Commands.
+    Commands,
+    /// Config maps.
+    ConfigMaps,
+    /// Network policies.
+    Policies,
+    /// Claims of volumes.
+    Claims,
 }
 
 impl Resource {
+    /// What scenarios of TFJobs look at.
+    pub const OF_TFJOBS: [Self; 4] = [Self::Jobs, Self::Pods, Self::Services, Self::Events];
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Jobs, Self::Pods, Self::Services, Self::Events];
+    pub const ALL: [Self; 10] = [
+        Self::Jobs,
+        Self::Pods,
+        Self::Services,
+        Self::Events,
+        Self::VolcanoJobs,
+        Self::Groups,
+        Self::Commands,
+        Self::ConfigMaps,
+        Self::Policies,
+        Self::Claims,
+    ];
 
     /// The group and version part of its path.
     const fn prefix(self) -> &'static str {
         match self {
             Self::Jobs => "/apis/kubeflow.org/v1",
-            Self::Pods | Self::Services | Self::Events => "/api/v1",
+            Self::Pods | Self::Services | Self::Events | Self::ConfigMaps | Self::Claims => {
+                "/api/v1"
+            }
+            Self::VolcanoJobs => "/apis/batch.volcano.sh/v1alpha1",
+            Self::Groups => "/apis/scheduling.volcano.sh/v1beta1",
+            Self::Commands => "/apis/bus.volcano.sh/v1alpha1",
+            Self::Policies => "/apis/networking.k8s.io/v1",
         }
     }
 
@@ -40,6 +71,12 @@ impl Resource {
             Self::Pods => "pods",
             Self::Services => "services",
             Self::Events => "events",
+            Self::VolcanoJobs => "jobs",
+            Self::Groups => "podgroups",
+            Self::Commands => "commands",
+            Self::ConfigMaps => "configmaps",
+            Self::Policies => "networkpolicies",
+            Self::Claims => "persistentvolumeclaims",
         }
     }
 }

@@ -144,10 +144,16 @@ impl Seen {
     /// `Normal SuccessfulCreatePod Created pod: x-worker-0`, each as often as it was told.
     #[must_use]
     pub fn events(&self, job: &str) -> Vec<String> {
+        self.events_about("TFJob", job)
+    }
+
+    /// The same about an object of any kind.
+    #[must_use]
+    pub fn events_about(&self, kind: &str, name: &str) -> Vec<String> {
         let mut events: Vec<_> = self
             .all(Resource::Events)
             .filter(|(_, event)| {
-                event["involvedObject"]["name"] == job && event["involvedObject"]["kind"] == "TFJob"
+                event["involvedObject"]["name"] == name && event["involvedObject"]["kind"] == kind
             })
             .map(|(_, event)| event)
             .collect();
@@ -253,6 +259,14 @@ impl Seen {
             lines.push(format!("  pod {name}{going}: {}", pod["status"]));
         }
         lines.push(format!("  services {:?}", self.services()));
+        for (name, job) in self.all(Resource::VolcanoJobs) {
+            lines.push(format!("  volcano job {name}: {}", job["status"]));
+            let events = self.events_about("Job", name);
+            lines.extend(events.into_iter().map(|event| format!("    event {event}")));
+        }
+        for (name, group) in self.all(Resource::Groups) {
+            lines.push(format!("  group {name}: {} {}", group["spec"], group["status"]));
+        }
         lines.join("\n")
     }
 }

@@ -96,11 +96,12 @@ impl Stage {
 pub async fn run(filter: Option<&str>) -> Result<Counts> {
     let options = Options { controller_manager: false, ..Options::default() };
     let mut plane = ControlPlane::start(options).await?;
-    install::install(&mut plane).await.context("installing the operator's manifests")?;
+    install::install_all(&mut plane).await.context("installing the operator's manifests")?;
     let clients = Clients {
         user: plane.client(Identity::Admin)?,
         kubelet: plane.client(Identity::Kubelet)?,
         operator: plane.client(Identity::Operator)?,
+        scheduler: plane.client(Identity::GangScheduler)?,
     };
     let stage = Stage::new(clients, filter, Report::in_real_time());
     let shared = [scenarios::shared(), scenarios::with_kubectl(&plane.kubectl())].concat();
@@ -118,9 +119,14 @@ pub async fn run(filter: Option<&str>) -> Result<Counts> {
         stage.report.tell("rights/asked_by_admission", &asked, Duration::ZERO);
     }
     if filter.is_none() {
-        let (log, user) = (plane.audit_log(), plane.user(Identity::Operator));
-        let audit = rights::check(&log, &user, &plane.kubectl()).await;
-        stage.report.tell("rights/audit_log", &audit, Duration::ZERO);
+        for (name, identity) in [
+            ("rights/audit_log", Identity::Operator),
+            ("rights/audit_log_of_the_scheduler", Identity::GangScheduler),
+        ] {
+            let (log, user) = (plane.audit_log(), plane.user(identity));
+            let audit = rights::check(&log, &user, &plane.kubectl()).await;
+            stage.report.tell(name, &audit, Duration::ZERO);
+        }
     }
     alone(&stage, &mut plane).await;
     plane.check()?;

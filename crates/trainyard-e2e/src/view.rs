@@ -43,12 +43,12 @@ impl State {
 }
 
 impl View {
-    /// Starts the watches and waits until all have listed.
-    pub async fn open(rest: &Rest) -> anyhow::Result<Self> {
+    /// Starts the watches of these resources and waits until all have listed.
+    pub async fn open(rest: &Rest, resources: &[Resource]) -> anyhow::Result<Self> {
         let (sender, changed) = watch::channel(0);
         let state = Arc::new(State { seen: Mutex::default(), changes: sender });
         let mut watches = JoinSet::new();
-        for resource in Resource::ALL {
+        for resource in resources.iter().copied() {
             let from = list(rest, resource, &state).await?;
             watches.spawn(follow(rest.clone(), resource, from, Arc::clone(&state)));
         }

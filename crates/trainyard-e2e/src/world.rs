@@ -32,6 +32,8 @@ pub struct Clients {
     pub kubelet: Client,
     /// The operators that a scenario starts itself.
     pub operator: Client,
+    /// The schedulers that a scenario starts itself.
+    pub scheduler: Client,
 }
 
 /// One scenario's world.
@@ -75,8 +77,21 @@ impl World {
 
     /// A world in a namespace that is there.
     pub async fn enter(clients: &Clients, namespace: &str) -> Result<Self> {
+        Self::enter_with(clients, namespace, &Resource::OF_TFJOBS).await
+    }
+
+    /// The same world, in which Volcano's kinds and all that belongs to them are looked at too.
+    pub async fn widened(self) -> Result<Self> {
+        Self::enter_with(&self.clients, &self.namespace, &Resource::ALL).await
+    }
+
+    async fn enter_with(
+        clients: &Clients,
+        namespace: &str,
+        resources: &[Resource],
+    ) -> Result<Self> {
         let rest = Rest::new(clients.user.clone(), namespace);
-        let view = View::open(&rest).await?;
+        let view = View::open(&rest, resources).await?;
         let kubelet = Kubelet::new(Rest::new(clients.kubelet.clone(), namespace), view.clone());
         let namespace = namespace.to_owned();
         Ok(Self { namespace, rest, kubelet, clients: clients.clone(), view })
@@ -91,6 +106,11 @@ impl World {
     #[must_use]
     pub fn seen(&self) -> Arc<Seen> {
         self.view.now()
+    }
+
+    /// What is there, kept current.
+    pub(crate) fn view(&self) -> View {
+        self.view.clone()
     }
 
     /// Submits a job.
@@ -120,6 +140,14 @@ impl World {
             .await
             .with_context(|| format!("editing job {job}"))?;
         self.view.reach(Resource::Jobs, &written).await
+    }
+
+    /// Merges into any object.
+    pub async fn merge(&self, resource: Resource, name: &str, patch: &Value) -> Result<Value> {
+        let written = self.rest.merge(resource, name, patch).await;
+        let written = written.with_context(|| format!("editing {name}"))?;
+        self.view.reach(resource, &written).await?;
+        Ok(written)
     }
 
     /// Sets the number of replicas of a type.
@@ -242,11 +270,13 @@ impl World {
     /// job before it made the pods and services that are seen is seen as well.
     async fn catch_up(&self) -> Result<Arc<Seen>> {
         let seen = self.seen();
-        for (name, _) in seen.all(Resource::Jobs) {
-            match self.rest.get(Resource::Jobs, name).await {
-                Ok(job) => self.view.reach(Resource::Jobs, &job).await?,
-                Err(error) if is_missing(&error) => {}
-                Err(error) => return Err(error.into()),
+        for kind in [Resource::Jobs, Resource::VolcanoJobs] {
+            for (name, _) in seen.all(kind) {
+                match self.rest.get(kind, name).await {
+                    Ok(job) => self.view.reach(kind, &job).await?,
+                    Err(error) if is_missing(&error) => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
         Ok(self.seen())

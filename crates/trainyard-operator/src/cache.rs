@@ -6,7 +6,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use trainyard_core::{PodView, ServiceView};
+use trainyard_core::{
+    Aid, PodView, ServiceView,
+    aid::{ClassFacts, CommandFacts, ConfigMapFacts, Facts, GroupFacts, Presence},
+};
 
 /// What the cache asks of an object.
 pub(crate) trait Object {
@@ -38,11 +41,18 @@ pub(crate) struct Store<T> {
     /// Objects that we deleted for good while the watch may still tell of them, with the version
     /// that was held last.
     deleted: BTreeMap<Arc<str>, u64>,
+    /// How many objects there were when [`Store::growth`] was last asked.
+    known: usize,
 }
 
 impl<T> Default for Store<T> {
     fn default() -> Self {
-        Self { by_uid: BTreeMap::new(), by_owner: BTreeMap::new(), deleted: BTreeMap::new() }
+        Self {
+            by_uid: BTreeMap::new(),
+            by_owner: BTreeMap::new(),
+            deleted: BTreeMap::new(),
+            known: 0,
+        }
     }
 }
 
@@ -57,9 +67,16 @@ impl<T: Object> Store<T> {
         self.by_owner.get(owner).map_or(&[], Vec::as_slice)
     }
 
-    /// How many objects there are.
-    pub(crate) fn len(&self) -> usize {
-        self.by_uid.len()
+    /// All objects, in the order of their identities.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<T>> {
+        self.by_uid.values()
+    }
+
+    /// How many objects there are more than when this was last asked.
+    pub(crate) fn growth(&mut self) -> i64 {
+        let before = std::mem::replace(&mut self.known, self.by_uid.len());
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        number(self.known) - number(before)
     }
 
     /// The watch tells of an object. Gives back what changed, unless it matters to nobody.
@@ -167,11 +184,27 @@ pub(crate) struct Cache<J> {
     pub(crate) jobs: Store<J>,
     pub(crate) pods: Store<PodView>,
     pub(crate) services: Store<ServiceView>,
+    pub(crate) config_maps: Store<Aid<ConfigMapFacts>>,
+    pub(crate) policies: Store<Aid<Presence>>,
+    pub(crate) claims: Store<Aid<Presence>>,
+    pub(crate) groups: Store<Aid<GroupFacts>>,
+    pub(crate) commands: Store<Aid<CommandFacts>>,
+    pub(crate) classes: Store<Aid<ClassFacts>>,
 }
 
 impl<J> Default for Cache<J> {
     fn default() -> Self {
-        Self { jobs: Store::default(), pods: Store::default(), services: Store::default() }
+        Self {
+            jobs: Store::default(),
+            pods: Store::default(),
+            services: Store::default(),
+            config_maps: Store::default(),
+            policies: Store::default(),
+            claims: Store::default(),
+            groups: Store::default(),
+            commands: Store::default(),
+            classes: Store::default(),
+        }
     }
 }
 
@@ -201,6 +234,31 @@ impl Object for PodView {
 }
 
 impl Object for ServiceView {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
+    }
+
+    fn same_facts(&mut self, older: &Self) -> bool {
+        let version = std::mem::replace(&mut self.version, older.version);
+        let same = self == older;
+        self.version = version;
+        same
+    }
+}
+
+impl<F: Facts> Object for Aid<F> {
     fn uid(&self) -> &str {
         &self.uid
     }

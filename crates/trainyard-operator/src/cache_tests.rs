@@ -68,6 +68,16 @@ fn a_new_version_with_the_same_facts_is_held_but_not_told() {
 }
 
 #[test]
+fn the_number_of_objects_is_told_by_how_it_changed() {
+    let mut store = Store::default();
+    store.own(thing("a", 5));
+    store.see(thing("b", 6));
+    assert_eq!((store.growth(), store.growth()), (2, 0));
+    store.own_gone("a");
+    assert_eq!(store.growth(), -1);
+}
+
+#[test]
 fn what_we_deleted_does_not_come_back() {
     let mut store = Store::default();
     store.own(thing("a", 5));
@@ -124,7 +134,7 @@ fn versions_that_cannot_be_compared_are_taken_as_they_come() {
     store.see(thing("a", 0));
     assert!(store.see(Thing { fact: 1, ..thing("a", 0) }).is_some());
     assert!(store.see_gone("a", 0).is_some());
-    assert_eq!(store.len(), 0);
+    assert_eq!(store.by_uid.len(), 0);
 }
 
 #[derive(Debug, Clone)]
@@ -262,7 +272,7 @@ impl World {
             }
         }
         let grouped: usize = self.store.by_owner.values().map(Vec::len).sum();
-        assert_eq!(grouped, self.store.len());
+        assert_eq!(grouped, self.store.by_uid.len());
     }
 }
 

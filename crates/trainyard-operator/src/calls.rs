@@ -31,6 +31,8 @@ pub(crate) enum Verb {
     Create,
     Update,
     Patch,
+    /// A patch that merges the items of lists by their keys, as a strategic merge does.
+    PatchItems,
     Delete,
 }
 
@@ -42,7 +44,7 @@ impl Verb {
             Self::Watch => "watch",
             Self::Create => "create",
             Self::Update => "update",
-            Self::Patch => "patch",
+            Self::Patch | Self::PatchItems => "patch",
             Self::Delete => "delete",
         }
     }
@@ -52,7 +54,7 @@ impl Verb {
             Self::Get | Self::List | Self::Watch => http::Method::GET,
             Self::Create => http::Method::POST,
             Self::Update => http::Method::PUT,
-            Self::Patch => http::Method::PATCH,
+            Self::Patch | Self::PatchItems => http::Method::PATCH,
             Self::Delete => http::Method::DELETE,
         }
     }
@@ -60,6 +62,7 @@ impl Verb {
     const fn content_type(self) -> &'static str {
         match self {
             Self::Patch => "application/merge-patch+json",
+            Self::PatchItems => "application/strategic-merge-patch+json",
             _ => "application/json",
         }
     }

@@ -21,10 +21,20 @@ pub(crate) struct Clock {
 /// gone on: nobody sleeps longer than this without looking at it.
 const LONGEST_SLEEP: std::time::Duration = std::time::Duration::from_mins(1);
 
+thread_local! {
+    /// Where the time of a runtime began. A paused one has a single thread: a clock that is started
+    /// in it late shows the same time as those before it, not the time of day, which stood still.
+    static ANCHOR: (Timestamp, Instant) = (Timestamp::now(), Instant::now());
+}
+
 impl Clock {
     /// A clock that shows the present time.
     pub(crate) fn start(time: Time) -> Self {
-        Self { base: Timestamp::now(), start: Instant::now(), time }
+        let (base, start) = match time {
+            Time::OfDay => (Timestamp::now(), Instant::now()),
+            Time::OfRuntime => ANCHOR.with(|anchor| *anchor),
+        };
+        Self { base, start, time }
     }
 
     /// The time of day.
@@ -70,6 +80,13 @@ mod tests {
         let begin = clock.now();
         tokio::time::sleep(Duration::from_hours(1)).await;
         assert_eq!(clock.now().duration_since(begin), SignedDuration::from_hours(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clocks_of_one_runtime_show_the_same_time() {
+        let first = Clock::start(Time::OfRuntime);
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert_eq!(Clock::start(Time::OfRuntime).now(), first.now());
     }
 
     #[tokio::test(start_paused = true)]

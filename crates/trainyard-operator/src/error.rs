@@ -17,6 +17,24 @@ pub enum Error {
         /// What is known of it.
         problem: String,
     },
+    /// What is asked about could not be read.
+    #[error("{resource} cannot be read: {problem}")]
+    Unread {
+        /// Which objects.
+        resource: &'static str,
+        /// What the API server said.
+        problem: String,
+    },
+    /// Nothing of that name is scheduled.
+    #[error(
+        "there is no pod group and no pod {namespace}/{name}; see `kubectl get podgroups,pods -n {namespace}`"
+    )]
+    NoGroup {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
     /// A setting that cannot be used.
     #[error("{option} {problem}")]
     Option {
@@ -34,6 +52,8 @@ impl Error {
         match self {
             Self::LeadershipLost { .. } => "leadership_lost",
             Self::Broken { .. } => "broken",
+            Self::Unread { .. } => "unread",
+            Self::NoGroup { .. } => "no_group",
             Self::Option { .. } => "option",
         }
     }

@@ -75,20 +75,39 @@ pub(crate) struct Events {
     metrics: Arc<Metrics>,
     api_version: &'static str,
     kind: &'static str,
-    source: &'static str,
+    source: Cow<'static, str>,
+    /// How many may wait.
+    waiting_max: usize,
 }
 
 impl Events {
     pub(crate) fn new<K: JobKind>(calls: Calls, metrics: Arc<Metrics>) -> Self {
+        Self::about(K::API_VERSION, K::KIND, K::EVENT_SOURCE.into(), calls, metrics)
+    }
+
+    /// Events about objects of any kind, in somebody's name.
+    pub(crate) fn about(
+        api_version: &'static str,
+        kind: &'static str,
+        source: Cow<'static, str>,
+        calls: Calls,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             backlog: Mutex::default(),
             news: Notify::new(),
             calls,
             metrics,
-            api_version: K::API_VERSION,
-            kind: K::KIND,
-            source: K::EVENT_SOURCE,
+            api_version,
+            kind,
+            source,
+            waiting_max: WAITING_MAX,
         }
+    }
+
+    /// The same with more patience.
+    pub(crate) fn with_room_for(self, waiting_max: usize) -> Self {
+        Self { waiting_max, ..self }
     }
 
     /// Queues an event.
@@ -112,7 +131,7 @@ impl Events {
         let (queue, max) = if event.terminal {
             (&mut backlog.ends, ENDS_MAX)
         } else {
-            (&mut backlog.others, WAITING_MAX)
+            (&mut backlog.others, self.waiting_max)
         };
         queue.push_back(waiting);
         if queue.len() > max {
@@ -207,8 +226,8 @@ impl Events {
             r#type: event.kind.as_str(),
             reason: &event.reason,
             message: &event.message,
-            source: Component { component: self.source },
-            reporting_component: self.source,
+            source: Component { component: &self.source },
+            reporting_component: &self.source,
             first_timestamp: &time,
             last_timestamp: &time,
             count: event.count,

@@ -16,12 +16,12 @@ use futures::{StreamExt, stream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use trainyard_api::Meta;
-use trainyard_core::{Config, Event, EventType, Mark, Plan, Stage, Write, outcome_events};
+use trainyard_core::{Child, Config, Event, EventType, Mark, Plan, Stage, Write, outcome_events};
 
 use crate::{
-    calls::Calls,
     clock::Clock,
     events::{Events, Subject},
+    ground::Ground,
     kind::JobKind,
     metrics::JobCount,
     schedule::{Uid, Verdict},
@@ -48,16 +48,16 @@ pub(crate) struct Executor<K: JobKind> {
 type Ended = Option<Result<Option<String>, Failure>>;
 
 impl<K: JobKind> Executor<K> {
-    pub(crate) fn new(
-        shared: Arc<Shared<K>>,
-        events: Arc<Events>,
-        calls: Calls,
-        clock: Clock,
-        options: &crate::Options,
-        stop: CancellationToken,
-    ) -> Self {
-        let writes = Writes::new(calls, Arc::clone(&shared), options.writes_in_flight);
-        Self { shared, events, writes, clock, config: options.planner.clone(), stop }
+    pub(crate) fn new(shared: Arc<Shared<K>>, events: Arc<Events>, ground: &Ground) -> Self {
+        let (calls, slots) = (ground.calls.clone(), Arc::clone(&ground.slots));
+        Self {
+            writes: Writes::new(calls, Arc::clone(&shared), slots),
+            shared,
+            events,
+            clock: ground.clock,
+            config: ground.options.planner.clone(),
+            stop: ground.stop.clone(),
+        }
     }
 
     /// Looks at a job and does what is to be done.
@@ -127,7 +127,7 @@ impl<K: JobKind> Executor<K> {
         let Some((_, marks)) = settled else { return };
         let asked: Vec<Mark> = plan.writes().flat_map(marks_of).copied().collect();
         for mark in marks.iter().filter(|mark| !asked.contains(mark)) {
-            self.count(namespace, *mark);
+            self.count(uid, namespace, *mark);
         }
     }
 
@@ -154,7 +154,7 @@ impl<K: JobKind> Executor<K> {
         }
     }
 
-    fn count(&self, namespace: &str, mark: Mark) {
+    fn count(&self, uid: &Uid, namespace: &str, mark: Mark) {
         let count = match mark {
             Mark::Created => JobCount::Created,
             Mark::Restarted => JobCount::Restarted,
@@ -163,6 +163,13 @@ impl<K: JobKind> Executor<K> {
             Mark::Running => return,
         };
         self.shared.metrics.job(count, namespace, K::FRAMEWORK);
+        if matches!(mark, Mark::Succeeded | Mark::Failed)
+            && let Some(job) = self.shared.job(uid)
+            && let Some(queue) = K::queue(&job)
+        {
+            let name = &K::meta(&job).name;
+            self.shared.metrics.end(mark == Mark::Succeeded, namespace, name, &queue);
+        }
     }
 }
 
@@ -217,7 +224,7 @@ impl<K: JobKind> Work<'_, K> {
 
     /// Takes note of what a status write did.
     fn record(&mut self, write: &Write, ended: Option<&Result<Option<String>, Failure>>) {
-        if let (Write::CreatePod(_) | Write::CreateService(_), Some(Err(failure))) = (write, ended)
+        if let (Write::Create(..), Some(Err(failure))) = (write, ended)
             && matches!(failure.kind, "invalid" | "refused")
         {
             let refused = Some((self.generation, failure.text.clone()));
@@ -230,7 +237,7 @@ impl<K: JobKind> Work<'_, K> {
                     self.target.version.clone_from(version);
                 }
                 for mark in marks {
-                    self.executor.count(&self.target.namespace, *mark);
+                    self.executor.count(self.uid, &self.target.namespace, *mark);
                 }
                 self.executor.shared.note(self.uid, |notes| {
                     notes.counts_pending_since = None;
@@ -250,6 +257,10 @@ impl<K: JobKind> Work<'_, K> {
     fn tell_outcomes(&mut self, writes: &[Write], ended: &[Ended]) {
         let known = writes.iter().zip(ended).filter_map(|(write, ended)| {
             let outcome = ended.as_ref()?.as_ref().map(|_| ());
+            // It is planned again at once; nobody needs to hear of it.
+            if outcome.is_err_and(|failure| failure.then == Then::Conflict) {
+                return None;
+            }
             Some((write, outcome.map_err(|failure| failure.text.clone())))
         });
         let outcomes: Vec<_> = known.collect();
@@ -257,7 +268,7 @@ impl<K: JobKind> Work<'_, K> {
         // Many failures of one stage have one cause; the first few tell it.
         let each = self.executor.config.events_each;
         let mut warnings = 0;
-        for event in outcome_events(&outcomes, each) {
+        for event in outcome_events(&outcomes, each, K::TONGUE) {
             if event.kind == EventType::Warning {
                 warnings += 1;
             }
@@ -268,19 +279,32 @@ impl<K: JobKind> Work<'_, K> {
     }
 
     fn summarise(&self, outcomes: &[(&Write, Result<(), String>)]) {
-        let done = |is: fn(&Write) -> bool| {
-            outcomes.iter().filter(|(write, outcome)| outcome.is_ok() && is(write)).count()
+        let done = |of: fn(&Write) -> Option<Child>| {
+            let mut counts = (0_usize, 0_usize, 0_usize);
+            for child in outcomes.iter().filter(|(_, told)| told.is_ok()).filter_map(|(w, _)| of(w))
+            {
+                match child {
+                    Child::Pod => counts.0 += 1,
+                    Child::Service => counts.1 += 1,
+                    _ => counts.2 += 1,
+                }
+            }
+            Some(counts).filter(|counts| *counts != (0, 0, 0))
         };
-        let pods = done(|write| matches!(write, Write::CreatePod(_)));
-        let services = done(|write| matches!(write, Write::CreateService(_)));
         let uid = &*self.target.uid;
-        if pods + services > 0 {
-            tracing::info!(job = %self.target, uid, pods, services, "created");
+        let created = done(|write| match write {
+            Write::Create(child, _) => Some(*child),
+            _ => None,
+        });
+        if let Some((pods, services, others)) = created {
+            tracing::info!(job = %self.target, uid, pods, services, others, "created");
         }
-        let pods = done(|write| matches!(write, Write::DeletePod(_)));
-        let services = done(|write| matches!(write, Write::DeleteService(_)));
-        if pods + services > 0 {
-            tracing::info!(job = %self.target, uid, pods, services, "deleted");
+        let deleted = done(|write| match write {
+            Write::Delete(child, _) => Some(*child),
+            _ => None,
+        });
+        if let Some((pods, services, others)) = deleted {
+            tracing::info!(job = %self.target, uid, pods, services, others, "deleted");
         }
     }
 

@@ -5,16 +5,19 @@
 //! know rules of a job's life (they are the planners') and nothing of terminals.
 
 mod backoff;
+mod beside;
 mod cache;
 mod calls;
 mod clock;
 mod connect;
+mod definition;
 mod error;
 mod event_memory;
 mod events;
 mod execute;
 #[cfg(test)]
 mod fake;
+mod ground;
 mod health;
 mod kind;
 mod leader;
@@ -33,12 +36,16 @@ mod shared;
 mod tfjob;
 #[cfg(test)]
 mod toy;
+#[cfg(test)]
+mod toy_server;
+mod volcano;
 mod watch;
 mod writes;
+mod yard;
 
 pub use connect::connect;
 pub use error::Error;
 pub use health::Health;
 pub use metrics::Metrics;
 pub use operator::Operator;
-pub use options::{LeaderOptions, Options, Time};
+pub use options::{LeaderOptions, Options, Time, VolcanoJobs};

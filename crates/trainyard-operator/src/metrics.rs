@@ -1,6 +1,6 @@
 //! What is counted, under which names.
 //!
-//! Names and labels of the job counters are those of the reference operator; everything else
+//! Names and labels of the job counters are those of the reference operators; everything else
 //! begins with `trainyard_`. Must not decide when something is counted.
 
 use std::{fmt, time::Duration};
@@ -34,6 +34,12 @@ struct ResourceLabel {
     resource: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EndLabels {
+    job_name: String,
+    queue_name: String,
+}
+
 /// A turn in a job's life that has a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JobCount {
@@ -45,6 +51,8 @@ pub(crate) enum JobCount {
 }
 
 type Jobs = Family<JobLabels, Counter>;
+/// Per job, as Volcano counts them. Gauges, because the library gives counters another name.
+type Ends = Family<EndLabels, Gauge>;
 
 /// All counters and gauges of an operator.
 pub struct Metrics {
@@ -54,6 +62,8 @@ pub struct Metrics {
     successful: Jobs,
     failed: Jobs,
     restarted: Jobs,
+    completed_phase: Ends,
+    failed_phase: Ends,
     queue_depth: Gauge,
     reconciles: Family<ResultLabel, Counter>,
     reconcile_seconds: Histogram,
@@ -79,6 +89,8 @@ impl Default for Metrics {
             successful: Jobs::default(),
             failed: Jobs::default(),
             restarted: Jobs::default(),
+            completed_phase: Ends::default(),
+            failed_phase: Ends::default(),
             queue_depth: Gauge::default(),
             reconciles: Family::default(),
             reconcile_seconds: Histogram::new([
@@ -98,6 +110,13 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// The same with more beside them.
+    pub(crate) fn with(register: impl FnOnce(&mut Registry)) -> Self {
+        let mut metrics = Self::default();
+        register(&mut metrics.registry);
+        metrics
+    }
+
     /// The metrics as Prometheus text.
     #[must_use]
     pub fn encode(&self) -> String {
@@ -117,6 +136,17 @@ impl Metrics {
         jobs.register("successful", "Jobs that succeeded", self.successful.clone());
         jobs.register("failed", "Jobs that failed", self.failed.clone());
         jobs.register("restarted", "Restarts of replicas", self.restarted.clone());
+        let ends = self.registry.sub_registry_with_prefix("volcano_job");
+        ends.register(
+            "completed_phase_count",
+            "How often a Volcano Job has completed",
+            self.completed_phase.clone(),
+        );
+        ends.register(
+            "failed_phase_count",
+            "How often a Volcano Job has failed",
+            self.failed_phase.clone(),
+        );
     }
 
     fn register_own(&mut self) {
@@ -154,8 +184,22 @@ impl Metrics {
         family.get_or_create(&JobLabels { job_namespace: namespace.to_owned(), framework }).inc();
     }
 
-    pub(crate) fn queue_depth(&self, waiting: usize) {
-        self.queue_depth.set(saturated(waiting));
+    /// A job that is counted by itself has ended.
+    pub(crate) fn end(&self, well: bool, namespace: &str, name: &str, queue: &str) {
+        let ends = if well { &self.completed_phase } else { &self.failed_phase };
+        ends.get_or_create(&EndLabels::new(namespace, name, queue)).inc();
+    }
+
+    /// Such a job does not exist any more: what is counted by job is bounded by the jobs there are.
+    pub(crate) fn forget_end(&self, namespace: &str, name: &str, queue: &str) {
+        let labels = EndLabels::new(namespace, name, queue);
+        self.completed_phase.remove(&labels);
+        self.failed_phase.remove(&labels);
+    }
+
+    /// Jobs of one kind that wait: how many it was before, how many it is now.
+    pub(crate) fn queue_depth(&self, before: usize, now: usize) {
+        self.queue_depth.inc_by(saturated(now) - saturated(before));
     }
 
     pub(crate) fn reconciled(&self, result: &'static str, took: Duration) {
@@ -167,8 +211,9 @@ impl Metrics {
         self.calls.get_or_create(&CallLabels { verb, resource, code }).inc();
     }
 
-    pub(crate) fn cached(&self, resource: &'static str, objects: usize) {
-        self.cached.get_or_create(&ResourceLabel { resource }).set(saturated(objects));
+    /// So many more objects are held; less than none when there are fewer.
+    pub(crate) fn cached(&self, resource: &'static str, growth: i64) {
+        self.cached.get_or_create(&ResourceLabel { resource }).inc_by(growth);
     }
 
     pub(crate) fn leader(&self, acting: bool) {
@@ -181,6 +226,12 @@ impl Metrics {
 
     pub(crate) fn reference_webhook(&self, there: bool) {
         self.reference_webhook.set(i64::from(there));
+    }
+}
+
+impl EndLabels {
+    fn new(namespace: &str, name: &str, queue: &str) -> Self {
+        Self { job_name: format!("{namespace}/{name}"), queue_name: queue.to_owned() }
     }
 }
 
@@ -214,9 +265,30 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_volcano_job_has_the_known_name_until_the_job_is_deleted() {
+        let metrics = Metrics::default();
+        metrics.end(true, "team", "a", "q");
+        metrics.end(false, "team", "b", "q");
+        let text = metrics.encode();
+        for line in [
+            r#"volcano_job_completed_phase_count{job_name="team/a",queue_name="q"} 1"#,
+            r#"volcano_job_failed_phase_count{job_name="team/b",queue_name="q"} 1"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} not in\n{text}");
+        }
+        metrics.forget_end("team", "a", "q");
+        metrics.forget_end("team", "b", "q");
+        assert!(!metrics.encode().contains("team/"));
+    }
+
+    #[test]
     fn the_operator_tells_of_itself() {
         let metrics = Metrics::default();
-        metrics.queue_depth(3);
+        metrics.queue_depth(0, 5);
+        metrics.queue_depth(0, 1);
+        metrics.queue_depth(5, 2);
+        metrics.cached("pods", 4);
+        metrics.cached("pods", -1);
         metrics.reconciled("ok", Duration::from_millis(2));
         metrics.called("create", "pods", "2xx");
         metrics.leader(true);
@@ -226,6 +298,7 @@ mod tests {
             r#"trainyard_reconciles_total{result="ok"} 1"#,
             "trainyard_reconcile_seconds_count 1",
             r#"trainyard_api_calls_total{verb="create",resource="pods",code="2xx"} 1"#,
+            r#"trainyard_cached_objects{resource="pods"} 3"#,
             "trainyard_leader 1",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} not in\n{text}");

@@ -5,24 +5,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde::de::DeserializeOwned;
-use tokio::{sync::watch, task::JoinSet, time::timeout};
+use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Error, Health, Metrics, Options,
-    cache::Object,
-    calls::Calls,
-    clock::Clock,
-    events::Events,
-    execute::Executor,
-    kind::JobKind,
-    leader::Leader,
-    queue::Queue,
-    reference,
-    shared::Shared,
-    tfjob::TfJobs,
-    watch::{News, Source, encoded, follow},
+    Error, Health, Metrics, Options, definition::is_ours, ground::Ground, kind::JobKind,
+    leader::Leader, reference::look_for_webhook, tfjob::TfJobs, volcano::VolcanoKind, yard::Yard,
 };
 
 /// How long waiting events may take to be written at the end.
@@ -60,12 +48,51 @@ impl Operator {
     /// When it is stopped, writes under way are finished, events written and the lease released.
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
         let health = Arc::clone(&self.health);
-        let result = self.check().map(|()| Yard::<TfJobs>::new(self, stop));
-        let result = match result {
-            Ok(yard) => yard.run().await,
+        let result = match self.check() {
+            Ok(()) => self.work::<TfJobs, VolcanoKind>(stop).await,
             Err(error) => Err(error),
         };
         health.set_ended();
+        result
+    }
+
+    /// Looks after one kind of job, and after another one if that is wanted, under one lease. The
+    /// other kind never holds up the first.
+    async fn work<A: JobKind, B: JobKind>(self, stop: CancellationToken) -> Result<(), Error> {
+        let Self { client, options, metrics, health } = self;
+        let ground = Ground::new(client, options, metrics, stop);
+        let first = Yard::<A>::new(&ground, Some(Arc::clone(&health)));
+        let second = Yard::<B>::new(&ground, None);
+        let mut asides = JoinSet::new();
+        let (calls, metrics) = (ground.calls.clone(), Arc::clone(&ground.metrics));
+        asides.spawn(async move { look_for_webhook(&calls, &health, &metrics).await });
+        let closed = CancellationToken::new();
+        let mut writers = JoinSet::new();
+        for events in [first.events(), second.events()] {
+            let until = closed.clone();
+            writers.spawn(async move { events.write(until).await });
+        }
+
+        let leader = ground.options.leader.clone();
+        let mut leader = leader.map(|leader| Leader::new(&ground.calls, leader, ground.clock));
+        let leading = CancellationToken::new();
+        let second = async {
+            if is_ours::<B>(&ground).await { second.live(&leading).await } else { Ok(()) }
+        };
+        let result = tokio::select! {
+            biased;
+            error = lead(leader.as_mut(), &leading) => Err(error),
+            result = async { tokio::try_join!(first.live(&leading), second) } => result.map(drop),
+        };
+        asides.shutdown().await;
+        closed.cancel();
+        let written = async { while writers.join_next().await.is_some() {} };
+        if timeout(FLUSH, written).await.is_err() {
+            tracing::warn!("not all events could be written before the end");
+        }
+        if let Some(leader) = leader.as_mut() {
+            leader.release().await;
+        }
         result
     }
 
@@ -104,171 +131,21 @@ fn is_label(name: &str) -> bool {
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// The running parts for one kind of job.
-struct Yard<K: JobKind> {
-    executor: Arc<Executor<K>>,
-    calls: Calls,
-    clock: Clock,
-    options: Options,
-    health: Arc<Health>,
-    stop: CancellationToken,
-    /// How many of the watches have listed.
-    synced: watch::Sender<usize>,
+/// Waits for the lease, if there is one, and says so; returns when it is lost.
+async fn lead(leader: Option<&mut Leader>, leading: &CancellationToken) -> Error {
+    let Some(leader) = leader else {
+        leading.cancel();
+        return std::future::pending().await;
+    };
+    leader.acquire().await;
+    leading.cancel();
+    leader.keep().await;
+    Error::LeadershipLost { lease: leader.name() }
 }
 
-const WATCHES: usize = 3;
-
-impl<K: JobKind> Yard<K> {
-    fn new(operator: Operator, stop: CancellationToken) -> Self {
-        let Operator { client, options, metrics, health } = operator;
-        let clock = Clock::start(options.time);
-        let calls = Calls::new(client, Arc::clone(&metrics), &options);
-        let queue = Arc::new(Queue::new(&options, Arc::clone(&metrics)));
-        let shared = Arc::new(Shared::<K>::new(queue, Arc::clone(&metrics)));
-        let events = Arc::new(Events::new::<K>(calls.clone(), metrics));
-        let executor = Executor::new(shared, events, calls.clone(), clock, &options, stop.clone());
-        let synced = watch::Sender::new(0);
-        Self { executor: Arc::new(executor), calls, clock, options, health, stop, synced }
-    }
-
-    async fn run(self) -> Result<(), Error> {
-        let mut parts = JoinSet::new();
-        self.follow_all(&mut parts);
-        let (calls, health) = (self.calls.clone(), Arc::clone(&self.health));
-        let metrics = Arc::clone(&self.executor.shared.metrics);
-        parts.spawn(async move {
-            reference::look_for_webhook(&calls, &health, &metrics).await;
-            std::future::pending::<()>().await;
-        });
-        let closed = CancellationToken::new();
-        let mut writer = JoinSet::new();
-        let (events, until) = (Arc::clone(&self.executor.events), closed.clone());
-        writer.spawn(async move { events.write(until).await });
-
-        let mut leader = self
-            .options
-            .leader
-            .clone()
-            .map(|options| Leader::new(&self.calls, options, self.clock));
-        let result = tokio::select! {
-            result = self.lead(leader.as_mut()) => result,
-            problem = first_end(&mut parts) => Err(Error::Broken { problem }),
-        };
-        parts.shutdown().await;
-        closed.cancel();
-        if timeout(FLUSH, writer.join_next()).await.is_err() {
-            tracing::warn!("not all events could be written before the end");
-        }
-        if let Some(leader) = leader.as_mut() {
-            leader.release().await;
-        }
-        result
-    }
-
-    /// Waits for the lease, if there is one, and acts while holding it.
-    async fn lead(&self, leader: Option<&mut Leader>) -> Result<(), Error> {
-        let Some(leader) = leader else {
-            self.act().await;
-            return Ok(());
-        };
-        tokio::select! {
-            () = self.stop.cancelled() => return Ok(()),
-            () = leader.acquire() => {}
-        }
-        let lease = leader.name();
-        tokio::select! {
-            biased;
-            () = leader.keep() => Err(Error::LeadershipLost { lease }),
-            () = self.act() => Ok(()),
-        }
-    }
-
-    /// Makes passes until stopped, then waits for those under way.
-    async fn act(&self) {
-        let mut synced = self.synced.subscribe();
-        tokio::select! {
-            () = self.stop.cancelled() => return,
-            _ = synced.wait_for(|watches| *watches >= WATCHES) => {}
-        }
-        let shared = &self.executor.shared;
-        shared.act();
-        self.health.set_acting();
-        tracing::info!("acting");
-        let mut passes = JoinSet::new();
-        loop {
-            tokio::select! {
-                biased;
-                () = self.stop.cancelled() => break,
-                Some(ended) = passes.join_next() => report(ended),
-                turn = shared.queue.next(), if passes.len() < self.options.passes.max(1) => {
-                    let executor = Arc::clone(&self.executor);
-                    passes.spawn(async move {
-                        let verdict = executor.pass(&turn.uid).await;
-                        turn.finish(verdict);
-                    });
-                }
-            }
-        }
-        tracing::info!(passes = passes.len(), "stopping; finishing what is under way");
-        while let Some(ended) = passes.join_next().await {
-            report(ended);
-        }
-    }
-
-    fn follow_all(&self, parts: &mut JoinSet<()>) {
-        let within = |prefix: &str, resource| match &self.options.namespace {
-            Some(namespace) => format!("{prefix}/namespaces/{namespace}/{resource}"),
-            None => format!("{prefix}/{resource}"),
-        };
-        let (label, value) = K::LABEL;
-        let selector = Some(encoded(&format!("{label}={value}")));
-        let source = |resource, path, selector, remedy| Source { resource, path, selector, remedy };
-        let jobs = within(&format!("/apis/{}", K::API_VERSION), K::RESOURCE);
-        let children = "this API server cannot run jobs";
-        let pods = source("pods", within("/api/v1", "pods"), selector.clone(), children);
-        let services = source("services", within("/api/v1", "services"), selector, children);
-        self.follow(parts, source(K::RESOURCE, jobs, None, K::REMEDY), Shared::hear_jobs);
-        self.follow(parts, pods, Shared::hear_pods);
-        self.follow(parts, services, Shared::hear_services);
-    }
-
-    fn follow<T>(&self, parts: &mut JoinSet<()>, source: Source, hear: fn(&Shared<K>, News<T>))
-    where
-        T: Object + DeserializeOwned + Send + 'static,
-    {
-        let (calls, health) = (self.calls.clone(), Arc::clone(&self.health));
-        let shared = Arc::clone(&self.executor.shared);
-        let synced = self.synced.clone();
-        parts.spawn(async move {
-            let mut listed = false;
-            let tell = |news| {
-                hear(&shared, news);
-                if !std::mem::replace(&mut listed, true) {
-                    synced.send_modify(|watches| *watches += 1);
-                    if *synced.borrow() >= WATCHES {
-                        health.set_synced();
-                    }
-                }
-            };
-            follow(&calls, &source, tell).await;
-        });
-    }
-}
-
-fn report(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended {
-        tracing::error!(%error, "a pass ended unexpectedly; it is made again");
-    }
-}
-
-/// Waits for a part to end, which none should.
-async fn first_end(parts: &mut JoinSet<()>) -> String {
-    match parts.join_next().await {
-        Some(Err(error)) => error.to_string(),
-        _ => "a watch ended".to_owned(),
-    }
-}
-
+#[cfg(test)]
+#[path = "kinds_tests.rs"]
+mod kinds_tests;
 #[cfg(test)]
 #[path = "operator_tests.rs"]
 mod tests;

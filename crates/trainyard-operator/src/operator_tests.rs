@@ -9,48 +9,47 @@ use super::*;
 use crate::{
     LeaderOptions,
     fake::{Asked, Fake, Reply},
-    toy::{Fault, Server, Toys, pass_time, pod},
+    toy::{Blocks, Fault, Server, Toys, pass_time, pod},
 };
 
 /// An operator that runs until dropped.
-struct Running {
-    fake: Fake,
-    metrics: Arc<Metrics>,
-    health: Arc<Health>,
-    stop: CancellationToken,
-    run: JoinSet<Result<(), Error>>,
+pub(super) struct Running {
+    pub(super) fake: Fake,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) health: Arc<Health>,
+    pub(super) stop: CancellationToken,
+    pub(super) run: JoinSet<Result<(), Error>>,
 }
 
 impl Running {
-    fn start(server: &Server) -> Self {
+    pub(super) fn start(server: &Server) -> Self {
         Self::start_with(server, Options::default())
     }
 
-    fn start_with(server: &Server, options: Options) -> Self {
+    pub(super) fn start_with(server: &Server, options: Options) -> Self {
         let fake = server.fake();
         let options = Options { time: crate::Time::OfRuntime, ..options };
         let operator = Operator::new(fake.client(), options);
         let (metrics, health) = (operator.metrics(), operator.health());
         let stop = CancellationToken::new();
-        let yard = Yard::<Toys>::new(operator, stop.clone());
         let mut run = JoinSet::new();
-        run.spawn(yard.run());
+        run.spawn(operator.work::<Toys, Blocks>(stop.clone()));
         Self { fake, metrics, health, stop, run }
     }
 
     /// Writes to the API server so far, events and leases left out.
-    fn writes(&self) -> Vec<String> {
+    pub(super) fn writes(&self) -> Vec<String> {
         let is_counted = |line: &String| !line.contains("/events") && !line.contains("/leases");
         self.fake.writes().into_iter().filter(is_counted).collect()
     }
 
-    fn passes(&self) -> u64 {
+    pub(super) fn passes(&self) -> u64 {
         let text = self.metrics.encode();
         let line = text.lines().find(|line| line.starts_with("trainyard_reconcile_seconds_count"));
         line.unwrap().rsplit(' ').next().unwrap().parse().unwrap()
     }
 
-    fn counts(&self, what: &str) -> u64 {
+    pub(super) fn counts(&self, what: &str) -> u64 {
         let text = self.metrics.encode();
         let name = format!("training_operator_jobs_{what}_total{{");
         let line = text.lines().find(|line| line.starts_with(&name));

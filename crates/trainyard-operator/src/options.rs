@@ -12,7 +12,9 @@ pub struct Options {
     pub planner: trainyard_core::Config,
     /// Look after the jobs of this namespace only; of all when not given.
     pub namespace: Option<String>,
-    /// Jobs worked on at the same time.
+    /// Whether Volcano Jobs are looked after beside TFJobs.
+    pub volcano_jobs: VolcanoJobs,
+    /// Jobs of one kind worked on at the same time.
     pub passes: usize,
     /// Writes of all jobs under way at the same time.
     pub writes_in_flight: usize,
@@ -32,6 +34,18 @@ pub struct Options {
     pub time: Time,
 }
 
+/// Whether Volcano Jobs are looked after.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum VolcanoJobs {
+    /// If the definition of the kind is Trainyard's; where it is Volcano's, Volcano runs them.
+    Auto,
+    /// Whoever installed the definition.
+    Always,
+    /// No.
+    #[default]
+    Never,
+}
+
 /// Where the time comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Time {
@@ -46,6 +60,7 @@ impl Default for Options {
         Self {
             planner: trainyard_core::Config::default(),
             namespace: None,
+            volcano_jobs: VolcanoJobs::Never,
             passes: 32,
             writes_in_flight: 64,
             qps: None,

@@ -2,7 +2,10 @@
 //!
 //! The rules are in `schedule`; this only adds waiting. Must not know what a pass does.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use tokio::{
     sync::Notify,
@@ -19,13 +22,20 @@ use crate::{
 pub(crate) struct Queue {
     schedule: Mutex<Schedule>,
     news: Notify,
+    /// How many jobs waited when it was last counted.
+    depth: AtomicUsize,
     metrics: Arc<Metrics>,
 }
 
 impl Queue {
     pub(crate) fn new(options: &Options, metrics: Arc<Metrics>) -> Self {
         let schedule = Schedule::new(options.retry_min, options.retry_max);
-        Self { schedule: Mutex::new(schedule), news: Notify::new(), metrics }
+        Self {
+            schedule: Mutex::new(schedule),
+            news: Notify::new(),
+            depth: AtomicUsize::new(0),
+            metrics,
+        }
     }
 
     /// Something happened to a job.
@@ -45,7 +55,9 @@ impl Queue {
             let next = {
                 let mut schedule = self.lock();
                 let next = schedule.next(Instant::now());
-                self.metrics.queue_depth(schedule.waiting());
+                let waiting = schedule.waiting();
+                let before = self.depth.swap(waiting, Ordering::Relaxed);
+                self.metrics.queue_depth(before, waiting);
                 next
             };
             match next {

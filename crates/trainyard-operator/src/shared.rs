@@ -11,7 +11,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use trainyard_core::{Event, Mark, PodView, ServiceView};
+use trainyard_core::{
+    Aid, Event, Mark,
+    aid::{ClassFacts, CommandFacts},
+};
 
 use crate::{
     Metrics,
@@ -38,6 +41,9 @@ pub(crate) struct Notes {
     /// Passes in a row that wrote something.
     pub(crate) busy: u32,
 }
+
+/// The store of one kind of object.
+pub(crate) type Pick<J, T> = fn(&mut Cache<J>) -> &mut Store<T>;
 
 /// The cache, the queue and the notes.
 pub(crate) struct Shared<K: JobKind> {
@@ -82,6 +88,11 @@ impl<K: JobKind> Shared<K> {
         }
     }
 
+    /// A job, if there is one of that identity.
+    pub(crate) fn job(&self, uid: &str) -> Option<Arc<K::Job>> {
+        self.cache().jobs.get(uid).map(Arc::clone)
+    }
+
     /// Everything that is known of a job; nothing if there is no such job.
     pub(crate) fn see(&self, uid: &Uid) -> Option<Seen<K::Job>> {
         let (counts_pending_since, refused) = {
@@ -100,17 +111,19 @@ impl<K: JobKind> Shared<K> {
             refused: refused.filter(|(of, _)| *of == generation).map(|(_, text)| text),
             pods: cache.pods.owned_by(uid).to_vec(),
             services: cache.services.owned_by(uid).to_vec(),
+            config_maps: cache.config_maps.owned_by(uid).to_vec(),
+            policies: cache.policies.owned_by(uid).to_vec(),
+            claims: cache.claims.owned_by(uid).to_vec(),
+            groups: cache.groups.owned_by(uid).to_vec(),
+            commands: cache.commands.owned_by(uid).to_vec(),
+            classes: cache.classes.all().map(Arc::clone).collect(),
             counts_pending_since,
         })
     }
 
     /// News about jobs.
     pub(crate) fn hear_jobs(&self, news: News<K::Job>) {
-        let mut cache = self.cache();
-        let changes = hear(&mut cache.jobs, news);
-        self.metrics.cached(K::RESOURCE, cache.jobs.len());
-        drop(cache);
-        for Change { before, after } in changes {
+        for Change { before, after } in self.hear(K::RESOURCE, |cache| &mut cache.jobs, news) {
             match (before, after) {
                 (_, Some(job)) => {
                     self.queue.wake(job.uid(), Cause::Job(K::meta(&job).generation));
@@ -121,22 +134,58 @@ impl<K: JobKind> Shared<K> {
         }
     }
 
-    /// News about pods.
-    pub(crate) fn hear_pods(&self, news: News<PodView>) {
-        let mut cache = self.cache();
-        let changes = hear(&mut cache.pods, news);
-        self.metrics.cached("pods", cache.pods.len());
-        drop(cache);
+    /// News about objects that belong to jobs.
+    pub(crate) fn hear_children<T: Object>(
+        &self,
+        resource: &'static str,
+        store: Pick<K::Job, T>,
+        news: News<T>,
+    ) {
+        let changes = self.hear(resource, store, news);
         self.wake_owners(&changes);
     }
 
-    /// News about services.
-    pub(crate) fn hear_services(&self, news: News<ServiceView>) {
-        let mut cache = self.cache();
-        let changes = hear(&mut cache.services, news);
-        self.metrics.cached("services", cache.services.len());
-        drop(cache);
+    /// News about Commands. What is asked of a finished job has to be looked at as well.
+    pub(crate) fn hear_commands(&self, news: News<Aid<CommandFacts>>) {
+        let changes = self.hear("commands", |cache| &mut cache.commands, news);
+        for command in changes.iter().filter_map(|change| change.after.as_ref()) {
+            if let Some(job) = command.owner().and_then(|uid| self.job(uid)) {
+                self.queue.wake(job.uid(), Cause::Job(K::meta(&job).generation));
+            }
+        }
         self.wake_owners(&changes);
+    }
+
+    /// News about priority classes. They belong to nobody and may matter to every job.
+    pub(crate) fn hear_classes(&self, news: News<Aid<ClassFacts>>) {
+        if self.hear("priorityclasses", |cache| &mut cache.classes, news).is_empty() {
+            return;
+        }
+        let jobs: Vec<_> = self.cache().jobs.all().map(Arc::clone).collect();
+        for job in jobs {
+            self.queue.wake(job.uid(), Cause::Child);
+        }
+    }
+
+    fn hear<T: Object>(
+        &self,
+        resource: &'static str,
+        store: Pick<K::Job, T>,
+        news: News<T>,
+    ) -> Vec<Change<T>> {
+        let mut cache = self.cache();
+        let store = store(&mut cache);
+        let changes = match news {
+            News::All { objects, unreadable, version } => {
+                store.relist(objects, &unreadable, version)
+            }
+            News::There(object) => store.see(object).into_iter().collect(),
+            News::Gone { uid, version } => store.see_gone(&uid, version).into_iter().collect(),
+        };
+        let growth = store.growth();
+        drop(cache);
+        self.metrics.cached(resource, growth);
+        changes
     }
 
     /// An answer said that the job does not exist any more.
@@ -153,6 +202,9 @@ impl<K: JobKind> Shared<K> {
         if self.acting.load(Ordering::Relaxed) {
             let meta = K::meta(job);
             self.metrics.job(JobCount::Deleted, &meta.namespace, K::FRAMEWORK);
+            if let Some(queue) = K::queue(job) {
+                self.metrics.forget_end(&meta.namespace, &meta.name, &queue);
+            }
             let (namespace, name) = (&meta.namespace, &meta.name);
             tracing::info!(job = %format_args!("{namespace}/{name}"), uid = meta.uid, "job deleted");
         }
@@ -169,13 +221,5 @@ impl<K: JobKind> Shared<K> {
                 self.queue.wake(owner, Cause::Child);
             }
         }
-    }
-}
-
-fn hear<T: Object>(store: &mut Store<T>, news: News<T>) -> Vec<Change<T>> {
-    match news {
-        News::All { objects, unreadable, version } => store.relist(objects, &unreadable, version),
-        News::There(object) => store.see(object).into_iter().collect(),
-        News::Gone { uid, version } => store.see_gone(&uid, version).into_iter().collect(),
     }
 }

@@ -4,11 +4,12 @@
 
 use jiff::Timestamp;
 use trainyard_api::{Meta, TfJob, names};
-use trainyard_core::{Config, Observed, Plan};
+use trainyard_core::{Config, Gang, Observed, Plan, Tongue};
 
 use crate::{
+    beside::Beside,
     cache::Object,
-    kind::{JobKind, Seen},
+    kind::{JobKind, Seen, Selector},
 };
 
 /// The kind `TFJob`.
@@ -22,10 +23,22 @@ impl JobKind for TfJobs {
     const KIND: &'static str = names::KIND;
     const RESOURCE: &'static str = names::PLURAL;
     const STATUS: &'static str = "tfjobs/status";
-    const LABEL: (&'static str, &'static str) = (names::LABEL_OPERATOR, names::OPERATOR);
+    const DEFINITION: &'static str = names::CRD_NAME;
+    const SELECTOR: Selector =
+        Selector { label: names::LABEL_OPERATOR, value: Some(names::OPERATOR) };
     const EVENT_SOURCE: &'static str = names::EVENT_SOURCE;
+    const TONGUE: Tongue = Tongue::Kubeflow;
     const FRAMEWORK: &'static str = "tensorflow";
     const REMEDY: &'static str = "install it with: trainyard crd | kubectl apply -f -";
+    const LEFT: &'static str = "TFJobs are left to whoever runs them";
+
+    fn beside(config: &Config) -> &'static [Beside] {
+        match config.gang {
+            Gang::Off => &[],
+            Gang::PodGroup { .. } => &[Beside::PodGroups, Beside::PriorityClasses],
+            Gang::PluginsPodGroup { .. } => &[Beside::PluginsPodGroups, Beside::PriorityClasses],
+        }
+    }
 
     fn meta(job: &TfJob) -> &Meta {
         &job.metadata
@@ -40,6 +53,8 @@ impl JobKind for TfJobs {
             job: &seen.job,
             pods: &seen.pods,
             services: &seen.services,
+            groups: &seen.groups,
+            classes: &seen.classes,
             counts_pending_since: seen.counts_pending_since,
             refused: seen.refused.as_deref(),
         };

@@ -1,23 +1,21 @@
-//! For tests: an API server in memory that keeps versions, watches and preconditions as the real
-//! one does, and a small kind of job with a planner of a few lines.
+//! For tests: two small kinds of job with planners of a few lines.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
-use futures::channel::mpsc;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use trainyard_api::Meta;
-use trainyard_core::{Config, Create, Delete, Event, Mark, Phase, Plan, Stage, Write};
+use trainyard_core::{
+    Aid, Child, Config, Create, Delete, Event, Mark, Patch, Phase, Plan, Stage, Tongue, Write,
+    aid::Presence,
+};
 
+pub(crate) use crate::toy_server::{Fault, Server};
 use crate::{
+    beside::Beside,
     cache::Object,
-    fake::{Asked, Fake, Reply},
-    kind::{JobKind, Seen},
+    kind::{JobKind, Seen, Selector},
 };
 
 /// Jobs that want some pods and are done when all of them have succeeded.
@@ -77,10 +75,17 @@ impl JobKind for Toys {
     const KIND: &'static str = "Toy";
     const RESOURCE: &'static str = "toys";
     const STATUS: &'static str = "toys/status";
-    const LABEL: (&'static str, &'static str) = ("by", "toys");
+    const DEFINITION: &'static str = "toys.toys.dev";
+    const SELECTOR: Selector = Selector { label: "by", value: Some("toys") };
     const EVENT_SOURCE: &'static str = "toymaker";
+    const TONGUE: Tongue = Tongue::Kubeflow;
     const FRAMEWORK: &'static str = "toy";
     const REMEDY: &'static str = "install toys";
+    const LEFT: &'static str = "toys are left alone";
+
+    fn beside(_: &Config) -> &'static [Beside] {
+        &[]
+    }
 
     fn meta(job: &Toy) -> &Meta {
         &job.metadata
@@ -119,20 +124,26 @@ impl JobKind for Toys {
         }
         let failed = seen.pods.iter().filter(|pod| pod.phase == Phase::Failed);
         let deletions = failed.filter(|pod| pod.deletion.is_none()).map(|pod| {
-            Write::DeletePod(Delete {
-                name: pod.name.to_string(),
-                uid: pod.uid.to_string(),
-                group: "toy",
-                index: 0,
-                grace_seconds: None,
-            })
+            Write::Delete(
+                Child::Pod,
+                Delete {
+                    name: pod.name.to_string(),
+                    uid: pod.uid.to_string(),
+                    group: "toy".into(),
+                    index: 0,
+                    grace_seconds: None,
+                },
+            )
         });
         plan.push(Stage { writes: deletions.collect(), events: vec![] });
         let missing = (0..job.spec.pods).filter_map(|index| {
             let name = format!("{}-{index}", meta.name);
             let is_there = seen.pods.iter().any(|pod| *pod.name == name);
             (!is_there).then(|| {
-                Write::CreatePod(Create { body: pod(&name, &meta.uid), name, group: "toy", index })
+                Write::Create(
+                    Child::Pod,
+                    Create { body: pod(&name, &meta.uid), name, group: "toy".into(), index },
+                )
             })
         });
         plan.push(Stage { writes: missing.collect(), events: vec![] });
@@ -146,246 +157,116 @@ pub(crate) fn pod(name: &str, owner: &str) -> Value {
     ]}})
 }
 
-/// What goes wrong with a request.
-pub(crate) enum Fault {
-    /// It is not carried out; this is the answer.
-    Before(Reply),
-    /// It is carried out; this is the answer.
-    After(Reply),
-}
+/// Jobs that have one of everything, in the order: config map, policy and claim; PodGroup; pods once
+/// the group may run. What a Command asks for becomes the job's phase.
+#[derive(Debug)]
+pub(crate) struct Blocks;
 
-type Faults = Box<dyn FnMut(&Asked) -> Option<Fault> + Send>;
+impl JobKind for Blocks {
+    type Job = Toy;
 
-#[derive(Default)]
-struct Store {
-    version: u64,
-    uids: u64,
-    /// By resource, then `namespace/name`.
-    objects: BTreeMap<(String, String), Value>,
-    history: Vec<(u64, String, Value)>,
-    watchers: Vec<(String, mpsc::UnboundedSender<String>)>,
-    faults: Option<Faults>,
-}
+    const API_VERSION: &'static str = "toys.dev/v1";
+    const KIND: &'static str = "Block";
+    const RESOURCE: &'static str = "blocks";
+    const STATUS: &'static str = "blocks/status";
+    const DEFINITION: &'static str = "blocks.toys.dev";
+    const SELECTOR: Selector = Selector { label: "block", value: None };
+    const EVENT_SOURCE: &'static str = "blockmaker";
+    const TONGUE: Tongue = Tongue::Volcano;
+    const FRAMEWORK: &'static str = "block";
+    const REMEDY: &'static str = "install blocks";
+    const LEFT: &'static str = "blocks are left alone";
 
-/// The server.
-#[derive(Clone, Default)]
-pub(crate) struct Server(Arc<Mutex<Store>>);
-
-impl Server {
-    pub(crate) fn fake(&self) -> Fake {
-        let server = self.clone();
-        Fake::new(move |asked| server.answer(asked))
+    fn beside(_: &Config) -> &'static [Beside] {
+        &[
+            Beside::ConfigMaps,
+            Beside::NetworkPolicies,
+            Beside::Claims,
+            Beside::PodGroups,
+            Beside::Commands,
+            Beside::PriorityClasses,
+        ]
     }
 
-    /// From now on this goes wrong.
-    pub(crate) fn faults(&self, faults: impl FnMut(&Asked) -> Option<Fault> + Send + 'static) {
-        self.0.lock().unwrap().faults = Some(Box::new(faults));
+    fn meta(job: &Toy) -> &Meta {
+        &job.metadata
     }
 
-    /// A user makes a job.
-    pub(crate) fn submit(&self, name: &str, spec: &Value) {
-        let mut store = self.0.lock().unwrap();
-        let object = json!({"metadata": {"name": name, "generation": 1}, "spec": spec});
-        store.create("toys", "default", object);
+    fn is_finished(job: &Toy) -> bool {
+        job.status.phase == "Done"
     }
 
-    /// Somebody makes a pod.
-    pub(crate) fn make_pod(&self, pod: Value) {
-        self.0.lock().unwrap().create("pods", "default", pod);
-    }
-
-    /// Somebody changes an object.
-    pub(crate) fn change(&self, resource: &str, name: &str, change: impl FnOnce(&mut Value)) {
-        self.0.lock().unwrap().update(resource, &format!("default/{name}"), change);
-    }
-
-    pub(crate) fn pod_phase(&self, name: &str, phase: &str) {
-        self.change("pods", name, |pod| pod["status"]["phase"] = json!(phase));
-    }
-
-    /// Somebody deletes an object.
-    pub(crate) fn delete(&self, resource: &str, name: &str) {
-        self.0.lock().unwrap().remove(resource, &format!("default/{name}"));
-    }
-
-    pub(crate) fn get(&self, resource: &str, name: &str) -> Option<Value> {
-        let key = (resource.to_owned(), format!("default/{name}"));
-        self.0.lock().unwrap().objects.get(&key).cloned()
-    }
-
-    pub(crate) fn names(&self, resource: &str) -> Vec<String> {
-        let store = self.0.lock().unwrap();
-        let of_resource = store.objects.iter().filter(|((kind, _), _)| kind == resource);
-        of_resource.map(|((_, name), _)| name.trim_start_matches("default/").to_owned()).collect()
-    }
-
-    /// Messages of all events, in the order they were made.
-    pub(crate) fn events(&self) -> Vec<String> {
-        let store = self.0.lock().unwrap();
-        let made = store
-            .history
-            .iter()
-            .filter(|(_, resource, event)| resource == "events" && event["type"] == "ADDED");
-        made.map(|(.., event)| event["object"]["message"].as_str().unwrap().to_owned()).collect()
-    }
-
-    fn answer(&self, asked: &Asked) -> Reply {
-        let mut store = self.0.lock().unwrap();
-        let mut faults = store.faults.take();
-        let fault = faults.as_mut().and_then(|faults| faults(asked));
-        store.faults = faults;
-        match fault {
-            Some(Fault::Before(reply)) => reply,
-            Some(Fault::After(reply)) => {
-                store.serve(asked);
-                reply
-            }
-            None => store.serve(asked),
+    fn plan(seen: &Seen<Toy>, _: Timestamp, _: &Config) -> Plan {
+        let mut plan = Plan::default();
+        let meta = &seen.job.metadata;
+        for command in &seen.commands {
+            let mark =
+                if command.facts.action == "Done" { Mark::Succeeded } else { Mark::Restarted };
+            let writes = vec![status(&command.facts.action, mark)];
+            plan.push(Stage { writes, events: vec![] });
+            let writes = vec![Write::Delete(Child::Command, gone(&command.name, &command.uid))];
+            plan.push(Stage { writes, events: vec![] });
         }
-    }
-}
-
-impl Store {
-    fn serve(&mut self, asked: &Asked) -> Reply {
-        let parts: Vec<&str> = asked.path.trim_start_matches('/').split('/').collect();
-        let rest = if parts[0] == "api" { &parts[2..] } else { &parts[3..] };
-        let (namespace, resource, name) = match rest {
-            ["namespaces", namespace, resource, rest @ ..] => (*namespace, *resource, rest.first()),
-            [resource, rest @ ..] => ("", *resource, rest.first()),
-            [] => return Reply::refuse(404, "NotFound", ""),
+        if !plan.is_idle() || Self::is_finished(&seen.job) || seen.refused.is_some() {
+            return plan;
+        }
+        let make = |child: Child, body: Value| {
+            let body = merged(block(&meta.name, &meta.uid), body);
+            let name = meta.name.clone();
+            Write::Create(child, Create { name, group: "".into(), index: 0, body })
         };
-        let key = format!("{namespace}/{}", name.unwrap_or(&""));
-        match (asked.method.as_str(), name) {
-            ("GET", None) if asked.is_watch() => self.watch(resource, &asked.query),
-            ("GET", None) => self.list(resource),
-            ("POST", None) => {
-                let name = asked.body["metadata"]["name"].as_str().unwrap().to_owned();
-                let key = (resource.to_owned(), format!("{namespace}/{name}"));
-                if self.objects.contains_key(&key) {
-                    return Reply::refuse(409, "AlreadyExists", &name);
-                }
-                Reply::Json(201, self.create(resource, namespace, asked.body.clone()))
-            }
-            (method, Some(name)) => {
-                let Some(found) = self.objects.get(&(resource.to_owned(), key.clone())) else {
-                    return Reply::refuse(404, "NotFound", name);
-                };
-                let found = found.clone();
-                self.serve_one(method, resource, &key, &asked.body, found)
-            }
-            _ => Reply::refuse(405, "MethodNotAllowed", ""),
+        let mut writes = Vec::new();
+        let is_missing = |there: &[std::sync::Arc<Aid<Presence>>]| there.is_empty();
+        if seen.config_maps.is_empty() {
+            writes.push(make(Child::ConfigMap, json!({"data": {"hosts": "a"}})));
         }
-    }
-
-    fn serve_one(
-        &mut self,
-        method: &str,
-        resource: &str,
-        key: &str,
-        body: &Value,
-        found: Value,
-    ) -> Reply {
-        match method {
-            "GET" => Reply::Json(200, found),
-            "DELETE" => {
-                if body["preconditions"]["uid"] != found["metadata"]["uid"] {
-                    return Reply::refuse(409, "Conflict", "UID in precondition");
-                }
-                if found["status"]["phase"] != "Running" {
-                    return Reply::Json(200, self.remove(resource, key));
-                }
-                let ending = json!("2030-01-01T00:00:00Z");
-                Reply::Json(
-                    200,
-                    self.update(resource, key, |object| {
-                        object["metadata"]["deletionTimestamp"] = ending;
-                        object["metadata"]["deletionGracePeriodSeconds"] = json!(30);
-                    }),
-                )
-            }
-            "PUT" => {
-                if body["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"] {
-                    return Reply::refuse(409, "Conflict", "changed");
-                }
-                Reply::Json(200, self.update(resource, key, |object| *object = body.clone()))
-            }
-            "PATCH" => {
-                let wanted = &body["metadata"]["resourceVersion"];
-                if !wanted.is_null() && *wanted != found["metadata"]["resourceVersion"] {
-                    return Reply::refuse(409, "Conflict", "changed");
-                }
-                let status = body["status"].as_object().cloned().unwrap_or_default();
-                Reply::Json(
-                    200,
-                    self.update(resource, key, |object| {
-                        for (field, value) in status {
-                            object["status"][field] = value;
-                        }
-                    }),
-                )
-            }
-            _ => Reply::refuse(405, "MethodNotAllowed", ""),
+        if is_missing(&seen.policies) {
+            writes.push(make(Child::NetworkPolicy, json!({})));
         }
-    }
-
-    fn create(&mut self, resource: &str, namespace: &str, mut object: Value) -> Value {
-        self.uids += 1;
-        let meta = &mut object["metadata"];
-        meta["uid"] = json!(format!("uid-{}", self.uids));
-        meta["namespace"] = json!(namespace);
-        meta["creationTimestamp"] = json!(Timestamp::now().to_string());
-        let key = format!("{namespace}/{}", meta["name"].as_str().unwrap());
-        self.store(resource, &key, object, "ADDED")
-    }
-
-    fn update(&mut self, resource: &str, key: &str, change: impl FnOnce(&mut Value)) -> Value {
-        let mut object = self.objects[&(resource.to_owned(), key.to_owned())].clone();
-        change(&mut object);
-        self.store(resource, key, object, "MODIFIED")
-    }
-
-    fn remove(&mut self, resource: &str, key: &str) -> Value {
-        let object = self.objects[&(resource.to_owned(), key.to_owned())].clone();
-        let object = self.store(resource, key, object, "DELETED");
-        self.objects.remove(&(resource.to_owned(), key.to_owned()));
-        object
-    }
-
-    fn store(&mut self, resource: &str, key: &str, mut object: Value, event: &str) -> Value {
-        self.version += 1;
-        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        self.objects.insert((resource.to_owned(), key.to_owned()), object.clone());
-        let event = json!({"type": event, "object": object});
-        self.history.push((self.version, resource.to_owned(), event.clone()));
-        self.watchers.retain(|(watched, sender)| {
-            watched != resource || sender.unbounded_send(event.to_string()).is_ok()
-        });
-        object
-    }
-
-    fn list(&self, resource: &str) -> Reply {
-        let items: Vec<&Value> = self
-            .objects
-            .iter()
-            .filter(|((kind, _), _)| kind == resource)
-            .map(|(_, object)| object)
-            .collect();
-        let meta = json!({"resourceVersion": self.version.to_string()});
-        Reply::Json(200, json!({"metadata": meta, "items": items}))
-    }
-
-    fn watch(&mut self, resource: &str, query: &str) -> Reply {
-        let from = query.split("resourceVersion=").nth(1).unwrap().split('&').next().unwrap();
-        let from: u64 = from.parse().unwrap();
-        let (sender, receiver) = mpsc::unbounded();
-        for (version, kind, event) in &self.history {
-            if *version > from && kind == resource {
-                sender.unbounded_send(event.to_string()).unwrap();
-            }
+        if is_missing(&seen.claims) {
+            writes.push(make(Child::Claim, json!({})));
         }
-        self.watchers.push((resource.to_owned(), sender));
-        Reply::Live(receiver)
+        plan.push(Stage { writes, events: vec![] });
+        let wanted = i64::from(seen.job.spec.pods);
+        // What a class is worth stands in for whatever else a group takes over from elsewhere.
+        let worth: i64 = seen.classes.iter().map(|class| class.facts.value).sum();
+        let spec = json!({"spec": {"minMember": wanted + worth}});
+        let writes = match seen.groups.first() {
+            None => vec![make(Child::PodGroup, spec)],
+            Some(group) if group.facts.spec.min_member != wanted + worth => {
+                let (name, uid) = (group.name.to_string(), group.uid.to_string());
+                vec![Write::Patch(Child::PodGroup, Patch { name, uid, body: spec })]
+            }
+            Some(group) if group.facts.status.may_run() && seen.pods.is_empty() => {
+                vec![make(Child::Pod, json!({}))]
+            }
+            Some(_) => vec![],
+        };
+        plan.push(Stage { writes, events: vec![] });
+        plan
     }
+
+    fn queue(_: &Toy) -> Option<String> {
+        Some("default".to_owned())
+    }
+}
+
+fn gone(name: &str, uid: &str) -> Delete {
+    let (name, uid) = (name.to_owned(), uid.to_owned());
+    Delete { name, uid, group: "".into(), index: 0, grace_seconds: None }
+}
+
+/// Something of a block's.
+pub(crate) fn block(name: &str, owner: &str) -> Value {
+    json!({"metadata": {"name": name, "labels": {"block": name}, "ownerReferences": [
+        {"apiVersion": "toys.dev/v1", "kind": "Block", "name": name, "uid": owner,
+            "controller": true},
+    ]}})
+}
+
+fn merged(mut object: Value, more: Value) -> Value {
+    crate::toy_server::merge(&mut object, more);
+    object
 }
 
 /// Lets the operator work for a while.

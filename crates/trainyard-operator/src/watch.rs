@@ -29,6 +29,10 @@ const WATCH_SECONDS: u64 = 290;
 const OVERDUE: Duration = Duration::from_secs(10);
 /// A watch that lived this long was a good one.
 const GOOD: Duration = Duration::from_secs(1);
+/// A kind that there need not be is looked for at least so often.
+const ABSENT_MAX: Duration = Duration::from_secs(10);
+/// A kind that was there is missed when it was not so many times in a row.
+const PATIENCE: u32 = 3;
 /// How many unreadable objects are remembered as told of.
 const COMPLAINTS_MAX: usize = 1000;
 
@@ -70,18 +74,20 @@ pub(crate) async fn follow<T: DeserializeOwned + Object>(
     source: &Source,
     tell: impl FnMut(News<T>),
 ) {
-    let mut follower = Follower {
-        calls,
-        source,
-        tell,
-        complaints: BTreeSet::new(),
-        backoff: Backoff::new(RETRY_MIN, RETRY_MAX),
-        rounds: 0,
-    };
-    loop {
-        let version = follower.list_until_it_works().await;
-        follower.watch_until_expired(version).await;
-    }
+    Follower::new(calls, source, tell).follow().await;
+}
+
+/// The same for a kind that there need not be. `absent` is told when the API server does not know
+/// it or does not let us read it; should it appear later, it is followed.
+pub(crate) async fn follow_optional<T: DeserializeOwned + Object>(
+    calls: &Calls,
+    source: &Source,
+    tell: impl FnMut(News<T>),
+    absent: &(dyn Fn() + Send + Sync),
+) {
+    let mut follower = Follower::new(calls, source, tell);
+    follower.absent = Some(absent);
+    follower.follow().await;
 }
 
 struct Follower<'a, F> {
@@ -91,9 +97,38 @@ struct Follower<'a, F> {
     complaints: BTreeSet<String>,
     backoff: Backoff,
     rounds: u64,
+    /// Whom to tell that there is no such kind, where there need not be.
+    absent: Option<&'a (dyn Fn() + Send + Sync)>,
+    /// How often in a row it was not there; not counted while it never was.
+    refusals: Option<u32>,
 }
 
-impl<F> Follower<'_, F> {
+impl<'a, F> Follower<'a, F> {
+    fn new(calls: &'a Calls, source: &'a Source, tell: F) -> Self {
+        Self {
+            calls,
+            source,
+            tell,
+            complaints: BTreeSet::new(),
+            backoff: Backoff::new(RETRY_MIN, RETRY_MAX),
+            rounds: 0,
+            absent: None,
+            refusals: None,
+        }
+    }
+
+    async fn follow<T>(&mut self)
+    where
+        T: DeserializeOwned + Object,
+        F: FnMut(News<T>),
+    {
+        loop {
+            let version = self.list_until_it_works().await;
+            self.refusals = Some(0);
+            self.watch_until_expired(version).await;
+        }
+    }
+
     async fn list_until_it_works<T>(&mut self) -> String
     where
         T: DeserializeOwned + Object,
@@ -308,7 +343,29 @@ impl<F> Follower<'_, F> {
         Err(meta)
     }
 
+    /// A kind that there need not be is not there. An API server that is starting may not know it
+    /// yet, so one that was there before is missed only after some time.
+    async fn pause_while_absent(&mut self, absent: &(dyn Fn() + Send + Sync), error: &CallError) {
+        let resource = self.source.resource;
+        let is_new = self.refusals.is_none_or(|refusals| refusals == PATIENCE);
+        if is_new && error.code() == 403 {
+            tracing::warn!(resource, %error, "not allowed to read this resource; none are assumed");
+        } else {
+            tracing::debug!(resource, %error, "there is no such resource");
+        }
+        if is_new {
+            absent();
+        }
+        self.refusals = Some(self.refusals.map_or(PATIENCE + 1, |refusals| refusals + 1));
+        sleep(self.backoff.failed().min(ABSENT_MAX)).await;
+    }
+
     async fn pause_after(&mut self, verb: &str, error: &CallError) {
+        if let Some(absent) = self.absent.filter(|_| verb == "list")
+            && matches!(error.code(), 403 | 404)
+        {
+            return self.pause_while_absent(absent, error).await;
+        }
         let pause = error.retry_after().unwrap_or_default().max(self.backoff.failed());
         let resource = self.source.resource;
         if error.code() == 404 {

@@ -8,22 +8,23 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use trainyard_api::Meta;
-use trainyard_core::{Create, Delete, PodView, ServiceView, Write};
+use trainyard_core::{Child, Create, Delete, Patch, Write};
 
 use crate::{
-    cache::{Cache, Object, Store},
+    beside::{is_labelled, remedy},
+    cache::Object,
     calls::{Call, CallError, Calls, Turn, Verb},
     kind::JobKind,
-    shared::Shared,
+    shared::{Pick, Shared},
 };
 
 /// What a failed write means for the job, the gravest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Then {
-    /// The job has changed meanwhile: plan again.
+    /// What was planned for has changed meanwhile: plan again.
     Conflict,
     /// Try again.
     Retry,
@@ -72,38 +73,16 @@ pub(crate) struct Target {
     pub(crate) version: String,
 }
 
-/// The kinds of object that belong to a job.
-trait Child: Object + DeserializeOwned + Sized {
-    const RESOURCE: &'static str;
-    fn store<J>(cache: &mut Cache<J>) -> &mut Store<Self>;
-}
-
-impl Child for PodView {
-    const RESOURCE: &'static str = "pods";
-
-    fn store<J>(cache: &mut Cache<J>) -> &mut Store<Self> {
-        &mut cache.pods
-    }
-}
-
-impl Child for ServiceView {
-    const RESOURCE: &'static str = "services";
-
-    fn store<J>(cache: &mut Cache<J>) -> &mut Store<Self> {
-        &mut cache.services
-    }
-}
-
 /// Carries out writes, so many at a time.
 pub(crate) struct Writes<K: JobKind> {
     calls: Calls,
     shared: Arc<Shared<K>>,
-    slots: Semaphore,
+    slots: Arc<Semaphore>,
 }
 
 impl<K: JobKind> Writes<K> {
-    pub(crate) fn new(calls: Calls, shared: Arc<Shared<K>>, at_a_time: usize) -> Self {
-        Self { calls, shared, slots: Semaphore::new(at_a_time.max(1)) }
+    pub(crate) fn new(calls: Calls, shared: Arc<Shared<K>>, slots: Arc<Semaphore>) -> Self {
+        Self { calls, shared, slots }
     }
 
     /// Carries out one write. A status that was written gives back the job's new version.
@@ -114,10 +93,9 @@ impl<K: JobKind> Writes<K> {
     ) -> Result<Option<String>, Failure> {
         let _slot = self.slots.acquire().await;
         match write {
-            Write::CreatePod(create) => self.create::<PodView>(target, create).await,
-            Write::CreateService(create) => self.create::<ServiceView>(target, create).await,
-            Write::DeletePod(delete) => self.delete::<PodView>(target, delete).await,
-            Write::DeleteService(delete) => self.delete::<ServiceView>(target, delete).await,
+            Write::Create(child, create) => self.create(target, *child, create).await,
+            Write::Patch(child, patch) => self.patch(target, *child, patch).await,
+            Write::Delete(child, delete) => self.delete(target, *child, delete).await,
             Write::PatchStatus { patch, .. } => {
                 return self.patch_status(target, patch).await.map(Some);
             }
@@ -126,26 +104,25 @@ impl<K: JobKind> Writes<K> {
         .map(|()| None)
     }
 
-    async fn create<C: Child>(&self, target: &Target, create: &Create) -> Result<(), Failure> {
-        let path = format!("/api/v1/namespaces/{}/{}", target.namespace, C::RESOURCE);
-        let call = call(Verb::Create, C::RESOURCE, path, &create.body);
+    async fn create(&self, target: &Target, child: Child, create: &Create) -> Result<(), Failure> {
+        let call = call(Verb::Create, child.resource(), path(target, child), &create.body);
         let error = match self.calls.send(call).await {
-            Ok(answer) => return self.keep::<C>(&answer),
+            Ok(answer) => return self.keep(child, &answer),
             Err(error) => error,
         };
         if error.refusal().is_some_and(|refusal| refusal.reason == "AlreadyExists") {
-            return self.meet::<C>(target, &create.name).await;
+            return self.meet(target, child, &create.name).await;
         }
-        Err(Failure::new(&error, Then::Retry))
+        Err(unserved(child, &error))
     }
 
     /// Somebody has made an object of that name. If it was us, all is well.
-    async fn meet<C: Child>(&self, target: &Target, name: &str) -> Result<(), Failure> {
-        let path = format!("/api/v1/namespaces/{}/{}/{name}", target.namespace, C::RESOURCE);
+    async fn meet(&self, target: &Target, child: Child, name: &str) -> Result<(), Failure> {
+        let resource = child.resource();
         let call = Call {
             verb: Verb::Get,
-            resource: C::RESOURCE,
-            path,
+            resource,
+            path: format!("{}/{name}", path(target, child)),
             body: Vec::new(),
             turn: Turn::Usual,
         };
@@ -153,16 +130,15 @@ impl<K: JobKind> Writes<K> {
             self.calls.send(call).await.map_err(|error| Failure::new(&error, Then::Retry))?;
         let found: Found = read(&answer)?;
         let meta = found.metadata;
-        let (label, value) = K::LABEL;
-        let is_labelled = meta.labels.get(label).is_some_and(|found| found == value);
+        let is_watched = !is_labelled(child) || K::SELECTOR.finds(&meta.labels);
         let is_ours = meta.controller_uid() == Some(&target.uid);
-        if is_ours && is_labelled {
-            return self.keep::<C>(&answer);
+        if is_ours && is_watched {
+            return self.keep(child, &answer);
         }
-        let resource = C::RESOURCE;
         let text = if is_ours {
+            let label = K::SELECTOR;
             format!(
-                "{resource} {name:?} already exists without the label {label}={value}, by which \
+                "{resource} {name:?} already exists without the label {label}, by which \
                  it is watched; put the label back or delete it"
             )
         } else {
@@ -187,27 +163,78 @@ impl<K: JobKind> Writes<K> {
         })
     }
 
-    fn keep<C: Child>(&self, answer: &Bytes) -> Result<(), Failure> {
-        let object: C = read(answer)?;
-        C::store(&mut self.shared.cache()).own(object);
+    /// Changes an object if it is still the one that was planned for.
+    async fn patch(&self, target: &Target, child: Child, patch: &Patch) -> Result<(), Failure> {
+        let mut body = patch.body.clone();
+        if let Some(fields) = body.as_object_mut() {
+            let meta = fields.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+            if let Some(meta) = meta.as_object_mut() {
+                meta.insert("uid".to_owned(), Value::String(patch.uid.clone()));
+            }
+        }
+        let url = format!("{}/{}", path(target, child), patch.name);
+        let error = match self.calls.send(call(Verb::Patch, child.resource(), url, &body)).await {
+            Ok(answer) => return self.keep(child, &answer),
+            Err(error) => error,
+        };
+        if means_gone(&error) {
+            self.forget(child, &patch.uid);
+            return Err(Failure::new(&error, Then::Conflict));
+        }
+        if error.code() == 409 {
+            return Err(Failure::new(&error, Then::Conflict));
+        }
+        Err(unserved(child, &error))
+    }
+
+    async fn delete(&self, target: &Target, child: Child, delete: &Delete) -> Result<(), Failure> {
+        let path = format!("{}/{}", path(target, child), delete.name);
+        let call = call(Verb::Delete, child.resource(), path, &DeleteOptions::of(delete));
+        match self.calls.send(call).await {
+            Ok(answer) if !is_gone(&answer) => return self.keep(child, &answer),
+            Ok(_) => {}
+            Err(error) if means_gone(&error) => {}
+            Err(error) => return Err(Failure::new(&error, Then::Retry)),
+        }
+        self.forget(child, &delete.uid);
         Ok(())
     }
 
-    async fn delete<C: Child>(&self, target: &Target, delete: &Delete) -> Result<(), Failure> {
-        let path =
-            format!("/api/v1/namespaces/{}/{}/{}", target.namespace, C::RESOURCE, delete.name);
-        let call = call(Verb::Delete, C::RESOURCE, path, &DeleteOptions::of(delete));
-        match self.calls.send(call).await {
-            Ok(answer) if !is_gone(&answer) => self.keep::<C>(&answer),
-            Ok(_) => {
-                C::store(&mut self.shared.cache()).own_gone(&delete.uid);
-                Ok(())
+    /// Holds the object that an answer tells of.
+    fn keep(&self, child: Child, answer: &Bytes) -> Result<(), Failure> {
+        match child {
+            Child::Pod => self.keep_in(|cache| &mut cache.pods, answer),
+            Child::Service => self.keep_in(|cache| &mut cache.services, answer),
+            Child::ConfigMap => self.keep_in(|cache| &mut cache.config_maps, answer),
+            Child::NetworkPolicy => self.keep_in(|cache| &mut cache.policies, answer),
+            Child::Claim => self.keep_in(|cache| &mut cache.claims, answer),
+            Child::PodGroup | Child::PluginsPodGroup => {
+                self.keep_in(|cache| &mut cache.groups, answer)
             }
-            Err(error) if means_gone(&error) => {
-                C::store(&mut self.shared.cache()).own_gone(&delete.uid);
-                Ok(())
-            }
-            Err(error) => Err(Failure::new(&error, Then::Retry)),
+            Child::Command => self.keep_in(|cache| &mut cache.commands, answer),
+        }
+    }
+
+    fn keep_in<T>(&self, store: Pick<K::Job, T>, answer: &Bytes) -> Result<(), Failure>
+    where
+        T: Object + DeserializeOwned,
+    {
+        let object: T = read(answer)?;
+        store(&mut self.shared.cache()).own(object);
+        Ok(())
+    }
+
+    /// An answer told that an object is gone.
+    fn forget(&self, child: Child, uid: &str) {
+        let mut cache = self.shared.cache();
+        match child {
+            Child::Pod => drop(cache.pods.own_gone(uid)),
+            Child::Service => drop(cache.services.own_gone(uid)),
+            Child::ConfigMap => drop(cache.config_maps.own_gone(uid)),
+            Child::NetworkPolicy => drop(cache.policies.own_gone(uid)),
+            Child::Claim => drop(cache.claims.own_gone(uid)),
+            Child::PodGroup | Child::PluginsPodGroup => drop(cache.groups.own_gone(uid)),
+            Child::Command => drop(cache.commands.own_gone(uid)),
         }
     }
 
@@ -262,6 +289,20 @@ impl<K: JobKind> Writes<K> {
         }
         Err(failure)
     }
+}
+
+/// Where objects of a kind are, in the job's namespace.
+fn path(target: &Target, child: Child) -> String {
+    format!("{}/namespaces/{}/{}", child.prefix(), target.namespace, child.resource())
+}
+
+/// A failure that says what to do if the kind itself is not known.
+fn unserved(child: Child, error: &CallError) -> Failure {
+    let mut failure = Failure::new(error, Then::Retry);
+    if error.code() == 404 && !means_gone(error) {
+        failure.text = format!("{} is not served; {}", child.kind(), remedy(child));
+    }
+    failure
 }
 
 fn job_path<K: JobKind>(target: &Target) -> String {

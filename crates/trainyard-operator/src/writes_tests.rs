@@ -1,7 +1,7 @@
 //! What answers mean.
 
 use serde_json::json;
-use trainyard_core::{Role, Write};
+use trainyard_core::{PodView, Role, Write};
 
 use super::*;
 use crate::{
@@ -43,7 +43,7 @@ fn writes(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (Writes<T
     let options = Options::default();
     let queue = Arc::new(Queue::new(&options, Arc::default()));
     let shared = Arc::new(Shared::new(queue, Arc::default()));
-    (Writes::new(fake.calls(&options), shared, 4), fake)
+    (Writes::new(fake.calls(&options), shared, Arc::new(Semaphore::new(4))), fake)
 }
 
 fn held(uid: &str) -> PodView {
@@ -59,13 +59,16 @@ fn held(uid: &str) -> PodView {
 }
 
 fn delete() -> Write {
-    Write::DeletePod(Delete {
-        name: "a-0".to_owned(),
-        uid: "u".to_owned(),
-        group: "toy",
-        index: 0,
-        grace_seconds: Some(0),
-    })
+    Write::Delete(
+        Child::Pod,
+        Delete {
+            name: "a-0".to_owned(),
+            uid: "u".to_owned(),
+            group: "toy".into(),
+            index: 0,
+            grace_seconds: Some(0),
+        },
+    )
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,12 +144,126 @@ async fn our_pod_that_lost_its_label_is_not_taken_for_watched() {
         pod["metadata"]["labels"] = json!({});
         Reply::Json(200, pod)
     });
-    let create = Write::CreatePod(Create {
-        name: "a-0".to_owned(),
-        group: "toy",
-        index: 0,
-        body: pod("a-0", "job"),
-    });
+    let create = Write::Create(
+        Child::Pod,
+        Create { name: "a-0".to_owned(), group: "toy".into(), index: 0, body: pod("a-0", "job") },
+    );
     let failure = writes.carry_out(&target(), &create).await.unwrap_err();
+    assert!(failure.text.contains("without the label by=toys"), "{}", failure.text);
+}
+
+fn group(uid: &str) -> Value {
+    let mut group = pod("a", "job");
+    group["metadata"]["labels"] = json!({});
+    group["metadata"]["uid"] = json!(uid);
+    group["metadata"]["resourceVersion"] = json!("5");
+    group
+}
+
+fn create(child: Child) -> Write {
+    let body = json!({"kind": child.kind()});
+    Write::Create(child, Create { name: "a".to_owned(), group: "".into(), index: 0, body })
+}
+
+fn patch() -> Write {
+    let (name, uid, body) = ("a".to_owned(), "g".to_owned(), json!({"spec": {"minMember": 2}}));
+    Write::Patch(Child::PodGroup, Patch { name, uid, body })
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_kind_is_made_where_the_api_has_it_and_held_at_once() {
+    for (child, store, prefix, resource) in [
+        (Child::Pod, 0, "/api/v1", "pods"),
+        (Child::Service, 1, "/api/v1", "services"),
+        (Child::ConfigMap, 2, "/api/v1", "configmaps"),
+        (Child::NetworkPolicy, 3, "/apis/networking.k8s.io/v1", "networkpolicies"),
+        (Child::Claim, 4, "/api/v1", "persistentvolumeclaims"),
+        (Child::PodGroup, 5, "/apis/scheduling.volcano.sh/v1beta1", "podgroups"),
+        (Child::PluginsPodGroup, 5, "/apis/scheduling.x-k8s.io/v1alpha1", "podgroups"),
+        (Child::Command, 6, "/apis/bus.volcano.sh/v1alpha1", "commands"),
+    ] {
+        let path = format!("{prefix}/namespaces/default/{resource}");
+        let (writes, fake) = writes(|_| Reply::Json(201, group("g")));
+        writes.carry_out(&target(), &create(child)).await.unwrap();
+        assert_eq!(fake.asked()[0].line(), format!("POST {path}"));
+        let held = |writes: &Writes<Toys>| {
+            let cache = writes.shared.cache();
+            [
+                cache.pods.owned_by("job").len(),
+                cache.services.owned_by("job").len(),
+                cache.config_maps.owned_by("job").len(),
+                cache.policies.owned_by("job").len(),
+                cache.claims.owned_by("job").len(),
+                cache.groups.owned_by("job").len(),
+                cache.commands.owned_by("job").len(),
+            ]
+        };
+        let mut expected = [0; 7];
+        expected[store] = 1;
+        assert_eq!(held(&writes), expected, "{child:?}");
+        let options = Delete {
+            name: "a".to_owned(),
+            uid: "g".to_owned(),
+            group: "".into(),
+            index: 0,
+            grace_seconds: None,
+        };
+        let gone = Write::Delete(child, options);
+        writes.carry_out(&target(), &gone).await.unwrap();
+        assert_eq!(fake.asked()[1].line(), format!("DELETE {path}/a"));
+        assert_eq!(held(&writes), [0; 7], "{child:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_names_the_identity_and_its_answer_is_held() {
+    let (writes, fake) = writes(|_| {
+        let mut group = group("g");
+        group["spec"]["minMember"] = json!(2);
+        Reply::Json(200, group)
+    });
+    writes.carry_out(&target(), &patch()).await.unwrap();
+    let body = json!({"metadata": {"uid": "g"}, "spec": {"minMember": 2}});
+    assert_eq!(fake.asked()[0].body, body);
+    let cache = writes.shared.cache();
+    assert_eq!(cache.groups.get("g").unwrap().facts.spec.min_member, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_what_has_gone_or_changed_is_planned_again() {
+    for (code, name, then, is_held) in [
+        (404, "a", Then::Conflict, false),
+        (409, "UID in precondition", Then::Conflict, false),
+        (409, "changed", Then::Conflict, true),
+        (404, "", Then::Retry, true),
+        (422, "a", Then::Retry, true),
+    ] {
+        let (writes, _) = writes(move |_| Reply::refuse(code, "Reason", name));
+        let held = serde_json::from_value(group("g")).unwrap();
+        writes.shared.cache().groups.own(held);
+        let failure = writes.carry_out(&target(), &patch()).await.unwrap_err();
+        assert_eq!(failure.then, then, "{code} {name}");
+        assert_eq!(writes.shared.cache().groups.get("g").is_some(), is_held, "{code} {name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_served_is_named_with_what_to_do() {
+    let (writes, _) = writes(|_| Reply::refuse(404, "NotFound", ""));
+    let failure = writes.carry_out(&target(), &create(Child::PodGroup)).await.unwrap_err();
+    let told = "PodGroup is not served; install it with: trainyard crd | kubectl apply -f -";
+    assert_eq!(failure.text, told);
+}
+
+#[tokio::test(start_paused = true)]
+async fn our_group_needs_no_label_and_our_config_map_does() {
+    let answer = |asked: &Asked| match asked.method {
+        http::Method::POST => Reply::refuse(409, "AlreadyExists", "a"),
+        _ => Reply::Json(200, group("g")),
+    };
+    let (writes, _) = writes(answer);
+    writes.carry_out(&target(), &create(Child::PodGroup)).await.unwrap();
+    assert!(writes.shared.cache().groups.get("g").is_some());
+    let failure = writes.carry_out(&target(), &create(Child::ConfigMap)).await.unwrap_err();
     assert!(failure.text.contains("without the label by=toys"), "{}", failure.text);
 }

@@ -10,7 +10,7 @@ use crate::facts::Group;
 use crate::group::GroupPhase;
 use crate::serve::sum;
 use crate::vector::Vector;
-use crate::{Amounts, GroupKey};
+use crate::{Amounts, Constraint, GroupKey};
 
 /// A group that is in its queue or asks to be.
 struct Applicant<'f> {
@@ -24,9 +24,16 @@ struct Applicant<'f> {
     rest: BTreeMap<&'f str, i64>,
 }
 
+/// Why a group is not let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) constraint: Constraint,
+    pub(crate) message: String,
+}
+
 impl<'f> Cycle<'f> {
     /// The groups that ask: let in, or why not.
-    pub(crate) fn admit(&self) -> BTreeMap<&'f GroupKey, Option<String>> {
+    pub(crate) fn admit(&self) -> BTreeMap<&'f GroupKey, Option<Refusal>> {
         let asks = |group: &Group| phase_of(group) == Some(GroupPhase::Pending);
         if !self.facts.groups.iter().any(|(_, _, group)| asks(group)) {
             return BTreeMap::new();
@@ -85,23 +92,39 @@ impl<'f> Cycle<'f> {
         self.facts.resources.amounts(&used)
     }
 
+    /// Whether nobody of its queue waits before it and it is no larger than the cluster. Such a group
+    /// is let in however full the cluster is: only who has pods can take the place of others, have
+    /// its share taken back, have room kept for it, or make a cluster grow.
+    fn is_first(&self, one: &Applicant<'f>, inside: &[Applicant<'f>]) -> bool {
+        let waits_before = |other: &&Applicant<'f>| {
+            other.line == one.line && other.priority >= one.priority && !other.rest.is_empty()
+        };
+        let could_ever = one.rest.iter().all(|(name, amount)| {
+            let index = self.facts.resources.known(name);
+            index.is_some_and(|index| *amount <= self.board.total.get(index))
+        });
+        could_ever && !inside.iter().any(|other| waits_before(&other))
+    }
+
     fn refusal(
         &self,
         one: &Applicant<'f>,
         inside: &[Applicant<'f>],
         used: &Amounts,
-    ) -> Option<String> {
+    ) -> Option<Refusal> {
+        let refused = |constraint, message| Some(Refusal { constraint, message });
         let Some(line) = one.line.and_then(|line| self.lines.get(line)) else {
-            return Some(format!("unable to find queue: {}", one.queue));
+            return refused(Constraint::Queue, format!("unable to find queue: {}", one.queue));
         };
         let Some(queue) = line.queue else {
-            return Some(format!("unable to find queue: {}", line.name));
+            return refused(Constraint::Queue, format!("unable to find queue: {}", line.name));
         };
         if !queue.is_open {
-            return Some(format!(
+            let message = format!(
                 "can only submit PodGroup to queue with state `Open`, queue `{}` status is `{}`.",
                 queue.name, queue.state
-            ));
+            );
+            return refused(Constraint::QueueClosed, message);
         }
         let resources = &self.facts.resources;
         let spoken = |name: &str, same_line: bool| -> i64 {
@@ -122,18 +145,20 @@ impl<'f> Cycle<'f> {
             used + spoken(name, true) + amount > limit
         });
         if !beyond.is_empty() {
-            return Some(format!(
-                "queue resource quota insufficient: insufficient {}",
-                beyond.join(", ")
-            ));
+            let short = beyond.join(", ");
+            let message = format!("queue resource quota insufficient: insufficient {short}");
+            return refused(Constraint::QueueLimit, message);
         }
         let beyond = over(&|name, amount| {
             let total = resources.known(name).map_or(0, |index| self.board.total.get(index));
             let most = i128::from(total) * i128::from(self.facts.config.overcommit) / 100;
             i128::from(used.get(name) + spoken(name, false) + amount) > most
         });
-        (!beyond.is_empty())
-            .then(|| format!("resource in cluster is overused: overused {}", beyond.join(", ")))
+        if beyond.is_empty() || self.is_first(one, inside) {
+            return None;
+        }
+        let message = format!("resource in cluster is overused: overused {}", beyond.join(", "));
+        refused(Constraint::Room, message)
     }
 }
 

@@ -80,7 +80,8 @@ fn counted(name: &str, amount: Quantity) -> i64 {
 }
 
 /// An amount in the words of manifests: `1500m` of processor, `512Mi` of memory, `3` devices.
-pub(crate) fn written(name: &str, amount: i64) -> String {
+#[must_use]
+pub fn written(name: &str, amount: i64) -> String {
     if name == CPU {
         return if amount % 1000 == 0 { (amount / 1000).to_string() } else { format!("{amount}m") };
     }
@@ -104,6 +105,27 @@ impl<'n> FromIterator<(&'n str, i64)> for Amounts {
     fn from_iter<I: IntoIterator<Item = (&'n str, i64)>>(pairs: I) -> Self {
         Self(pairs.into_iter().map(|(name, amount)| (name.to_owned(), amount)).collect())
     }
+}
+
+/// Amounts in objects of custom kinds, which may be numbers as well as text, or nothing at all.
+pub(crate) fn as_text<'de, D>(reader: D) -> Result<BTreeMap<String, String>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+{
+    #[derive(serde::Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Text(String),
+        Whole(i64),
+        Number(f64),
+    }
+    let written: Option<BTreeMap<String, Written>> = serde::Deserialize::deserialize(reader)?;
+    let text = |one: Written| match one {
+        Written::Text(text) => text,
+        Written::Whole(number) => number.to_string(),
+        Written::Number(number) => number.to_string(),
+    };
+    Ok(written.into_iter().flatten().map(|(name, one)| (name, text(one))).collect())
 }
 
 #[cfg(test)]

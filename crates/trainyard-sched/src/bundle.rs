@@ -42,6 +42,10 @@ impl<'f> Cycle<'f> {
         let facts = self.facts;
         let mut bundles = Vec::new();
         for (key, _, group) in facts.groups.iter() {
+            if group.members.len() == group.waiting.len() {
+                // Nobody of it has a node.
+                continue;
+            }
             let name = facts.queue_of(group);
             let Some(line) = self.lines.iter().position(|line| line.name == name) else { continue };
             let is_spared = group.object.as_ref().is_some_and(|object| !object.is_preemptable);

@@ -93,6 +93,16 @@ pub(crate) struct Group {
     pub(crate) waiting: BTreeSet<Id>,
     /// What its status was last told to say.
     pub(crate) reported: Option<GroupReport>,
+    /// The version that says so; nothing while that is being written.
+    pub(crate) reported_at: Option<u64>,
+}
+
+impl Group {
+    /// Whether somebody has written another status over the one that was reported.
+    pub(crate) fn is_contradicted(&self) -> bool {
+        let (Some(object), Some(report)) = (&self.object, &self.reported) else { return false };
+        self.reported_at.is_some_and(|at| object.version > at) && !report.is_said_by(object)
+    }
 }
 
 /// What is known of a queue and used of it.

@@ -22,6 +22,7 @@ pub(crate) enum Obstacle {
     Uneven,
     UnevenLabel,
     Kept,
+    Refusing,
 }
 
 impl Obstacle {
@@ -45,6 +46,7 @@ impl Obstacle {
                 "node(s) didn't match pod topology spread constraints (missing required label)"
             }
             Self::Kept => "node(s) were kept for a group that has waited longer",
+            Self::Refusing => "node(s) refused a pod that was bound to them a short time ago",
         };
         words.to_owned()
     }
@@ -84,6 +86,7 @@ pub(crate) fn barred(shape: &Shape, node: &Node, facts: &Facts) -> Option<Obstac
 /// Whether there is room for one more. `is_kept_out`: what waits longer goes first.
 pub(crate) fn has_room(shape: &Shape, room: &Room, view: View, is_kept_out: bool) -> bool {
     room.covers(&shape.ask, view)
+        && (!room.is_refusing || view == View::Ever)
         && !(is_kept_out && room.is_kept && !shape.is_best_effort)
         && !shape.spec.ports.iter().any(|port| room.has_port(view, port))
 }
@@ -111,6 +114,9 @@ pub(crate) fn obstacles(
             if is_pods { Obstacle::Pods } else { Obstacle::Short(*resource) }
         })
         .collect();
+    if obstacles.is_empty() && room.is_refusing && view != View::Ever {
+        obstacles.push(Obstacle::Refusing);
+    }
     if obstacles.is_empty() && is_kept_out && room.is_kept && !shape.is_best_effort {
         obstacles.push(Obstacle::Kept);
     }

@@ -174,6 +174,9 @@ impl<'f> Standing<'f> {
     /// Members with a node that the group can do without, those it needs least first.
     pub(crate) fn above_minimum(&self, facts: &Facts) -> Vec<Id> {
         let mut spare = self.ready.saturating_sub(self.minimum);
+        if spare == 0 {
+            return Vec::new();
+        }
         let mut by_task = self.ready_by_task.clone();
         let mut bound: Vec<(&Record, Id)> =
             self.bound.iter().filter_map(|id| Some((facts.record(*id)?, *id))).collect();

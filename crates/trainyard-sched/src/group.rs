@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Amounts;
-use crate::time::seconds;
+use crate::amounts::as_text;
+use crate::meta::Metadata;
 
 /// How far a PodGroup has come, as its status says it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +37,11 @@ impl GroupPhase {
             Self::Unknown => "Unknown",
             Self::Completed => "Completed",
         }
+    }
+
+    fn read(written: &str) -> Self {
+        let all = [Self::Inqueue, Self::Running, Self::Unknown, Self::Completed];
+        all.into_iter().find(|phase| phase.as_str() == written).unwrap_or_default()
     }
 }
 
@@ -66,6 +72,38 @@ pub struct PodGroup {
     pub is_preemptable: bool,
     /// How far it has come.
     pub phase: GroupPhase,
+    /// Whether its status says nothing yet.
+    pub is_new: bool,
+    /// Members that run, as its status says.
+    pub running: usize,
+    /// Members that have ended well, as its status says.
+    pub succeeded: usize,
+    /// Members that have ended badly, as its status says.
+    pub failed: usize,
+    /// The conditions of its status, the newest last.
+    pub conditions: Vec<GroupCondition>,
+}
+
+/// A condition as the status of a PodGroup has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GroupCondition {
+    /// `Scheduled` or `Unschedulable`.
+    pub r#type: String,
+    /// `True` or `False`.
+    pub status: String,
+    /// Which decision said it.
+    #[serde(rename = "transitionID", skip_serializing_if = "String::is_empty")]
+    pub transition_id: String,
+    /// When it was said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<String>,
+    /// Why, in one word.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Why, in words.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -78,21 +116,10 @@ struct Wire {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Metadata {
-    namespace: String,
-    name: String,
-    uid: String,
-    resource_version: String,
-    creation_timestamp: Option<String>,
-    annotations: BTreeMap<String, String>,
-    labels: BTreeMap<String, String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
 struct Spec {
     min_member: i64,
     min_task_member: BTreeMap<String, i64>,
+    #[serde(deserialize_with = "as_text")]
     min_resources: BTreeMap<String, String>,
     queue: String,
     priority_class_name: String,
@@ -102,21 +129,24 @@ struct Spec {
 #[serde(default)]
 struct Status {
     phase: String,
+    running: i64,
+    succeeded: i64,
+    failed: i64,
+    conditions: Vec<GroupCondition>,
 }
 
 impl<'de> Deserialize<'de> for PodGroup {
     fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         let Wire { metadata, spec, status } = Wire::deserialize(reader)?;
-        let key = crate::pod::PREEMPTABLE;
-        let said = metadata.annotations.get(key).or_else(|| metadata.labels.get(key));
+        let said = metadata.marked(crate::pod::PREEMPTABLE);
         let is_preemptable = said.is_none_or(|said| said != "false");
         let tasks = spec.min_task_member.into_iter().map(|(task, least)| (task, count(least)));
         Ok(Self {
+            version: metadata.version(),
+            created: metadata.created(),
             namespace: metadata.namespace,
             name: metadata.name,
             uid: metadata.uid,
-            version: metadata.resource_version.parse().unwrap_or(0),
-            created: seconds(metadata.creation_timestamp.as_deref()),
             min_member: count(spec.min_member),
             min_task_member: tasks.collect(),
             min_resources: resources(spec.min_resources),
@@ -127,13 +157,12 @@ impl<'de> Deserialize<'de> for PodGroup {
             },
             priority_class: spec.priority_class_name,
             is_preemptable,
-            phase: match status.phase.as_str() {
-                "Inqueue" => GroupPhase::Inqueue,
-                "Running" => GroupPhase::Running,
-                "Unknown" => GroupPhase::Unknown,
-                "Completed" => GroupPhase::Completed,
-                _ => GroupPhase::Pending,
-            },
+            phase: GroupPhase::read(&status.phase),
+            is_new: status.phase.is_empty(),
+            running: count(status.running),
+            succeeded: count(status.succeeded),
+            failed: count(status.failed),
+            conditions: status.conditions,
         })
     }
 }
@@ -161,7 +190,7 @@ mod tests {
             "metadata": {"namespace": "n", "name": "g", "annotations": {"volcano.sh/preemptable": "false"}},
             "spec": {
                 "minMember": 3, "minTaskMember": {"ps": 1, "worker": -2},
-                "minResources": {"cpu": "3", "requests.cpu": "3", "count/pods": "3", "pods": "3"},
+                "minResources": {"cpu": "3", "requests.cpu": "3", "count/pods": "3", "pods": 3},
             },
             "status": {"phase": "Inqueue"},
         }))

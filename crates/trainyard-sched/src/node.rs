@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::Amounts;
+use crate::meta::Metadata;
 use crate::taint::Taint;
 
 /// A node.
@@ -36,15 +37,6 @@ struct Wire {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Metadata {
-    name: String,
-    uid: String,
-    resource_version: String,
-    labels: BTreeMap<String, String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Spec {
     unschedulable: bool,
@@ -63,9 +55,9 @@ impl<'de> Deserialize<'de> for Node {
         let has = Amounts::read(&status.allocatable);
         let has_devices = has.iter().any(|(resource, _)| resource.contains('/'));
         Ok(Self {
+            version: metadata.version(),
             name: metadata.name,
             uid: metadata.uid,
-            version: metadata.resource_version.parse().unwrap_or(0),
             labels: metadata.labels,
             has_devices,
             has,

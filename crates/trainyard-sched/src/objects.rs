@@ -3,12 +3,13 @@
 use serde::Deserialize;
 
 use crate::affinity::Terms;
+use crate::meta::Identity;
 
 /// A priority class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PriorityClass {
-    metadata: Named,
+    metadata: Identity,
     /// Its worth.
     pub value: i64,
     /// Whether it counts for those that name none.
@@ -21,13 +22,25 @@ impl PriorityClass {
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
+
+    /// Its identity.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.metadata.uid
+    }
+
+    /// Its version; 0 when versions cannot be compared.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.metadata.version
+    }
 }
 
 /// A claim to a volume.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Claim {
-    metadata: Named,
+    metadata: Identity,
     spec: ClaimSpec,
 }
 
@@ -44,6 +57,18 @@ impl Claim {
         (self.metadata.namespace.clone(), self.metadata.name.clone())
     }
 
+    /// Its identity.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.metadata.uid
+    }
+
+    /// Its version; 0 when versions cannot be compared.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.metadata.version
+    }
+
     /// The volume that it is bound to; empty while it is not.
     #[must_use]
     pub fn volume(&self) -> &str {
@@ -55,7 +80,7 @@ impl Claim {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Volume {
-    metadata: Named,
+    metadata: Identity,
     spec: VolumeSpec,
 }
 
@@ -64,6 +89,18 @@ impl Volume {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.metadata.name
+    }
+
+    /// Its identity.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.metadata.uid
+    }
+
+    /// Its version; 0 when versions cannot be compared.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.metadata.version
     }
 
     /// The nodes from which it can be used; from everywhere if nothing is said.
@@ -82,11 +119,4 @@ struct VolumeSpec {
 #[serde(default)]
 struct VolumeAffinity {
     required: Option<Terms>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-struct Named {
-    namespace: String,
-    name: String,
 }

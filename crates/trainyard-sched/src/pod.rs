@@ -7,6 +7,7 @@ mod read;
 pub(crate) use read::PREEMPTABLE;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -107,6 +108,10 @@ pub struct Pod {
     pub labels: BTreeMap<String, String>,
     /// The node it is bound to; empty while it waits.
     pub node: String,
+    /// Whether its node has refused it: it has ended without having run.
+    pub is_refused: bool,
+    /// What its status says of why it has no node.
+    pub said: Option<Arc<str>>,
     /// The node it is promised; empty for most.
     pub nominated: String,
     /// How far it has come.

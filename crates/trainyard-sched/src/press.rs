@@ -48,9 +48,10 @@ impl<'f> Cycle<'f> {
         // Where the queue's limit is in the way, it helps wherever somebody leaves.
         let is_limited = matches!(unit.verdict, Some(Verdict::Limit(_)));
         let lower = self.candidates(&chosen, is_limited, |bundle| {
-            let behind = (-bundle.priority, bundle.created, bundle.key) > rank;
+            // Names are dear to compare, and there are many bundles.
+            let is_behind = || (-bundle.priority, bundle.created, bundle.key) > rank;
             let is_lower = bundle.line == line && bundle.priority < priority;
-            bundle.key != key && (is_lower || (is_partial && bundle.is_partial && behind))
+            (is_lower || (is_partial && bundle.is_partial && is_behind())) && bundle.key != key
         });
         if self.make_room(index, &chosen, lower, &Cause::Preempted(key.clone())) {
             return true;
@@ -59,8 +60,13 @@ impl<'f> Cycle<'f> {
         if is_limited || (may_borrow && self.over_share(index, &ask).is_some()) {
             return false;
         }
-        let over =
-            self.candidates(&chosen, false, |bundle| bundle.line != line && bundle.key != key);
+        let above = self.lines_above_share(&ask);
+        if above.is_empty() {
+            return false;
+        }
+        let over = self.candidates(&chosen, false, |bundle| {
+            bundle.line != line && above.contains(&bundle.line) && bundle.key != key
+        });
         let over = self.above_share(over, &ask);
         self.make_room(index, &chosen, over, &Cause::Reclaimed(key.clone()))
     }
@@ -98,6 +104,20 @@ impl<'f> Cycle<'f> {
         let useful =
             all.filter(fresh).filter(|bundle| is_anywhere || bundle.pods.iter().any(helps));
         useful.cloned().collect()
+    }
+
+    /// The queues that use more than their share of something that is asked for, and may be asked
+    /// to give it back.
+    fn lines_above_share(&self, ask: &Vector) -> BTreeSet<usize> {
+        let is_above = |line: &crate::cycle::Line<'f>| {
+            let asked = ask.positive().map(|(resource, _)| resource);
+            line.queue.is_some_and(|queue| queue.is_reclaimable)
+                && asked
+                    .filter(|resource| !self.facts.resources.is_pods(*resource))
+                    .any(|resource| !line.share.allows(resource, line.used.get(resource)))
+        };
+        let lines = self.lines.iter().enumerate().filter(|(_, line)| is_above(line));
+        lines.map(|(index, _)| index).collect()
     }
 
     /// Of those, what can go without taking a queue below its share.

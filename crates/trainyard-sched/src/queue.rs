@@ -7,12 +7,32 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::Amounts;
-use crate::time::seconds;
+use crate::amounts::as_text;
+use crate::meta::Metadata;
 
 /// The queue of everything that names none.
 pub const DEFAULT: &str = "default";
 /// The parent of all queues.
 pub const ROOT: &str = "root";
+
+/// The status of a queue: its state, what its pods use, its PodGroups by phase.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QueueStatus {
+    /// `Open`, `Closing`, `Closed`; empty when nobody has said it.
+    pub state: String,
+    /// What its pods use.
+    pub allocated: Amounts,
+    /// PodGroups that are not in it yet.
+    pub pending: i64,
+    /// PodGroups that are in it.
+    pub inqueue: i64,
+    /// PodGroups that run.
+    pub running: i64,
+    /// PodGroups of which some members run, but not enough.
+    pub unknown: i64,
+    /// PodGroups that have ended.
+    pub completed: i64,
+}
 
 /// A queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +61,8 @@ pub struct Queue {
     pub is_open: bool,
     /// The state that its status names.
     pub state: String,
+    /// What its status says.
+    pub written: QueueStatus,
     /// Whether one that does not fit holds up those behind it.
     pub is_fifo: bool,
     /// The queue above it.
@@ -64,6 +86,7 @@ impl Queue {
             priority: 0,
             is_open: true,
             state: "Open".to_owned(),
+            written: QueueStatus::default(),
             is_fifo: false,
             parent: ROOT.to_owned(),
         }
@@ -93,19 +116,12 @@ struct Wire {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Metadata {
-    name: String,
-    uid: String,
-    resource_version: String,
-    creation_timestamp: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
 struct Spec {
     weight: i64,
+    #[serde(deserialize_with = "as_text")]
     capability: BTreeMap<String, String>,
     guarantee: Guarantee,
+    #[serde(deserialize_with = "as_text")]
     deserved: BTreeMap<String, String>,
     reclaimable: Option<bool>,
     priority: i64,
@@ -116,6 +132,7 @@ struct Spec {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Guarantee {
+    #[serde(deserialize_with = "as_text")]
     resource: BTreeMap<String, String>,
 }
 
@@ -123,16 +140,23 @@ struct Guarantee {
 #[serde(default)]
 struct Status {
     state: String,
+    #[serde(deserialize_with = "as_text")]
+    allocated: BTreeMap<String, String>,
+    pending: i64,
+    inqueue: i64,
+    running: i64,
+    unknown: i64,
+    completed: i64,
 }
 
 impl<'de> Deserialize<'de> for Queue {
     fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         let Wire { metadata, spec, status } = Wire::deserialize(reader)?;
         Ok(Self {
+            version: metadata.version(),
+            created: metadata.created(),
             name: metadata.name,
             uid: metadata.uid,
-            version: metadata.resource_version.parse().unwrap_or(0),
-            created: seconds(metadata.creation_timestamp.as_deref()),
             weight: spec.weight.clamp(1, 65_535),
             capability: Amounts::read(&spec.capability),
             guarantee: Amounts::read(&spec.guarantee.resource),
@@ -141,6 +165,15 @@ impl<'de> Deserialize<'de> for Queue {
             priority: spec.priority,
             // A state nobody has written yet is an open one.
             is_open: matches!(status.state.as_str(), "" | "Open"),
+            written: QueueStatus {
+                state: status.state.clone(),
+                allocated: Amounts::read(&status.allocated),
+                pending: status.pending,
+                inqueue: status.inqueue,
+                running: status.running,
+                unknown: status.unknown,
+                completed: status.completed,
+            },
             state: if status.state.is_empty() { "Open".to_owned() } else { status.state },
             is_fifo: spec.dequeue_strategy == "fifo",
             parent: spec.parent,

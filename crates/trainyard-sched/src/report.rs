@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::admit::Refusal;
 use crate::cycle::{Block, Cycle, Unit, Verdict};
 use crate::gang::{Missing, Standing};
 use crate::group::GroupPhase;
@@ -167,6 +168,11 @@ impl<'f> Cycle<'f> {
             let id = self.facts.groups.id(key);
             let Some(group) = id.and_then(|id| self.facts.groups.get(id)) else { continue };
             let Some(object) = &group.object else { continue };
+            let mut members = group.members.iter().filter_map(|id| self.facts.record(*id));
+            if !group.members.is_empty() && !members.any(|record| record.is_ours) {
+                // Another scheduler's.
+                continue;
+            }
             let standing = Standing::of(key, group, self.facts);
             let condition = self.condition(&standing, units.get(key).copied(), admitted.get(key));
             let is_stuck = condition.as_ref().is_some_and(|one| one.kind == "Unschedulable");
@@ -182,7 +188,11 @@ impl<'f> Cycle<'f> {
                 failed: standing.failed,
                 condition,
             };
-            if group.reported.as_ref() != Some(&report) {
+            let is_said = match &group.reported {
+                Some(said) => *said == report,
+                None => report.is_said_by(object),
+            };
+            if !is_said {
                 decisions.push(Decision::Report(Box::new(report)));
             }
         }
@@ -192,13 +202,13 @@ impl<'f> Cycle<'f> {
         &self,
         standing: &Standing<'f>,
         unit: Option<&Unit<'f>>,
-        refused: Option<&Option<String>>,
+        refused: Option<&Option<Refusal>>,
     ) -> Option<Condition> {
-        if let Some(Some(message)) = refused {
+        if let Some(Some(refusal)) = refused {
             return Some(Condition {
                 kind: "Unschedulable",
                 reason: "NotEnoughResources",
-                message: message.clone(),
+                message: refusal.message.clone(),
             });
         }
         let Some(unit) = unit.filter(|unit| !unit.standing.is_ready()) else {
@@ -254,7 +264,7 @@ fn phase(
     }
 }
 
-fn missing_words(key: &GroupKey, missing: &Missing) -> String {
+pub(crate) fn missing_words(key: &GroupKey, missing: &Missing) -> String {
     match (key, missing) {
         (GroupKey::PodGroup { .. }, Missing::Members { present, minimum }) => {
             format!("Not enough valid tasks for gang-scheduling, valid: {present}, min: {minimum}")

@@ -41,6 +41,8 @@ pub(crate) struct Room {
     pub(crate) pods: BTreeSet<Id>,
     /// Whether an overdue group waits for this node.
     pub(crate) is_kept: bool,
+    /// Whether the node has refused a pod a short time ago.
+    pub(crate) is_refusing: bool,
 }
 
 impl Room {

@@ -8,145 +8,10 @@ use std::sync::Arc;
 use crate::config::Config;
 use crate::cycle::Cycle;
 use crate::facts::{Facts, Group, Record, Stand};
-use crate::group::GroupPhase;
-use crate::objects::{Claim, PriorityClass, Volume};
+use crate::refuse::Refusals;
 use crate::room::{ALL, Board, NOW, NOW_AND_SOON, Views};
 use crate::slots::Id;
-use crate::{GroupKey, Node, Pod, PodGroup, PodName, Queue};
-
-/// A change of what there is.
-#[derive(Debug, Clone)]
-pub enum Delta {
-    /// A pod is there, new or changed.
-    Pod(Box<Pod>),
-    /// A pod is gone.
-    PodGone(PodName),
-    /// A node is there, new or changed.
-    Node(Box<Node>),
-    /// A node is gone.
-    NodeGone(String),
-    /// A PodGroup is there, new or changed.
-    Group(Box<PodGroup>),
-    /// A PodGroup is gone: namespace and name.
-    GroupGone(String, String),
-    /// A queue is there, new or changed.
-    Queue(Box<Queue>),
-    /// A queue is gone.
-    QueueGone(String),
-    /// A priority class is there, new or changed.
-    Class(PriorityClass),
-    /// A priority class is gone.
-    ClassGone(String),
-    /// A claim is there, new or changed.
-    Claim(Claim),
-    /// A claim is gone: namespace and name.
-    ClaimGone(String, String),
-    /// A volume is there, new or changed.
-    Volume(Box<Volume>),
-    /// A volume is gone.
-    VolumeGone(String),
-    /// Something is being done with a pod; decisions are noted so by themselves.
-    Doing(PodName, String, Doing),
-    /// It could not be done.
-    Failed(PodName, String, Doing),
-}
-
-/// What is being done with a pod.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Doing {
-    /// It is being bound to this node.
-    Binding(String),
-    /// This node is being promised to it.
-    Promising(String),
-    /// It is being evicted.
-    Evicting,
-}
-
-/// What is to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
-    /// Bind a pod to a node.
-    Bind {
-        /// Which pod.
-        pod: PodName,
-        /// Its identity.
-        uid: String,
-        /// The node's name.
-        node: String,
-    },
-    /// Evict a pod.
-    Evict {
-        /// Which pod.
-        pod: PodName,
-        /// Its identity.
-        uid: String,
-        /// For whom or what.
-        cause: Cause,
-    },
-    /// Note the node that a pod is promised (`status.nominatedNodeName`): room is being made there.
-    Promise {
-        /// Which pod.
-        pod: PodName,
-        /// Its identity.
-        uid: String,
-        /// The node's name.
-        node: String,
-    },
-    /// Say that a pod has no node, and why.
-    Wait {
-        /// Which pod.
-        pod: PodName,
-        /// Its identity.
-        uid: String,
-        /// Why, in words.
-        message: Arc<str>,
-    },
-    /// Write the status of a PodGroup.
-    Report(Box<GroupReport>),
-}
-
-/// Why a pod is evicted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
-    /// For a group of higher priority in the same queue.
-    Preempted(GroupKey),
-    /// For a group whose queue uses less than its share.
-    Reclaimed(GroupKey),
-    /// Its own group could not be completed.
-    Incomplete,
-}
-
-/// What the status of a PodGroup is to say.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupReport {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// Its identity.
-    pub uid: String,
-    /// How far it has come.
-    pub phase: GroupPhase,
-    /// Members that run.
-    pub running: usize,
-    /// Members that ended well.
-    pub succeeded: usize,
-    /// Members that ended badly.
-    pub failed: usize,
-    /// `Scheduled` or `Unschedulable`, reason and message.
-    pub condition: Option<Condition>,
-}
-
-/// A condition of a PodGroup; always true.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition {
-    /// `Scheduled` or `Unschedulable`.
-    pub kind: &'static str,
-    /// Why, in one word.
-    pub reason: &'static str,
-    /// Why, in words.
-    pub message: String,
-}
+use crate::{Decision, Delta, Doing, GroupKey, GroupReport, Pod, PodGroup, PodName, Reported};
 
 /// All that is known.
 #[derive(Debug, Clone, Default)]
@@ -155,6 +20,8 @@ pub struct State {
     pub(crate) board: Board,
     /// Groups that something has happened to since the last decision.
     pub(crate) touched: BTreeSet<GroupKey>,
+    /// Nodes that have refused what was bound to them.
+    refusals: Refusals,
 }
 
 impl State {
@@ -217,6 +84,7 @@ impl State {
             }
             Delta::Doing(key, uid, doing) => self.doing(&key, &uid, doing),
             Delta::Failed(key, uid, doing) => self.failed(&key, &uid, &doing),
+            Delta::Reported(reported) => self.was_reported(*reported),
         }
     }
 
@@ -226,7 +94,23 @@ impl State {
             Doing::Binding(_) => record.assumed = None,
             Doing::Promising(_) => record.promised = None,
             Doing::Evicting => record.is_evicted = false,
+            Doing::Telling => record.told = None,
         });
+    }
+
+    /// When something is to be decided without a change, in seconds since 1970: what waits grows
+    /// old, and a node that has refused a pod is tried again. Nothing as long as nothing waits.
+    #[must_use]
+    pub fn next_due(&self, now: i64) -> Option<i64> {
+        let facts = &self.facts;
+        let bounds = [facts.config.reserve_after, facts.config.overdue_after];
+        let groups = facts.waiting.iter().filter_map(|key| facts.groups.get(facts.groups.id(key)?));
+        let since = groups.filter_map(|group| {
+            group.waiting.iter().filter_map(|id| Some(facts.record(*id)?.pod.created)).min()
+        });
+        let ages = since.flat_map(|since| bounds.map(|bound| since.saturating_add(bound)));
+        let refusals = self.refusals.ends().filter(|_| !facts.waiting.is_empty());
+        ages.chain(refusals).filter(|due| *due > now).min()
     }
 
     /// The names of all pods.
@@ -245,6 +129,7 @@ impl State {
     /// What follows from the state at a time, in seconds since 1970. Decisions are taken for done:
     /// whoever carries them out tells of each pod again, or that it failed.
     pub fn decide(&mut self, now: i64) -> Vec<Decision> {
+        self.refusals.pass(now, &mut self.board);
         let touched = std::mem::take(&mut self.touched);
         let decisions = Cycle::new(&self.facts, &mut self.board, now).run(&touched);
         for decision in &decisions {
@@ -277,6 +162,28 @@ impl State {
         let id = self.facts.groups.id(&GroupKey::PodGroup { namespace, name });
         if let Some(group) = id.and_then(|id| self.facts.groups.get_mut(id)) {
             group.reported = Some(report.clone());
+            group.reported_at = None;
+        }
+    }
+
+    /// A report was written, or is to be made again.
+    fn was_reported(&mut self, reported: Reported) {
+        let Reported { namespace, name, uid, version } = reported;
+        let key = GroupKey::PodGroup { namespace, name };
+        let id = self.facts.groups.id(&key);
+        let Some(group) = id.and_then(|id| self.facts.groups.get_mut(id)) else { return };
+        if group.object.as_ref().is_none_or(|object| object.uid != uid) {
+            return;
+        }
+        group.reported_at = version;
+        if version.is_none() {
+            group.reported = None;
+        }
+        if group.is_contradicted() {
+            group.reported = None;
+        }
+        if group.reported.is_none() {
+            self.touched.insert(key);
         }
     }
 
@@ -289,6 +196,7 @@ impl State {
             }
             Doing::Promising(node) => record.promised = Some(node),
             Doing::Evicting => record.is_evicted = true,
+            Doing::Telling => {}
         });
     }
 
@@ -314,8 +222,16 @@ impl State {
             let promised = record.promised.clone().filter(|at| *at != pod.nominated);
             (assumed, promised, record.is_evicted, record.told.clone())
         });
+        let was_accepted = same.is_some_and(|(_, record)| {
+            record.is_ours && !record.pod.is_over() && !record.node().is_empty()
+        });
+        if was_accepted && pod.is_refused && pod.phase == crate::Phase::Failed {
+            self.refusals.note(&pod.node);
+        }
         self.forget(&pod.key);
-        let (assumed, promised, is_evicted, told) = kept.unwrap_or_default();
+        // One that is new here may have been told before.
+        let (assumed, promised, is_evicted, told) =
+            kept.unwrap_or_else(|| (None, None, false, pod.said.clone()));
         let facts = &mut self.facts;
         let shape = facts.shapes.of(&pod, &mut facts.resources);
         let is_ours = facts.config.schedulers.contains(&pod.scheduler);
@@ -371,8 +287,12 @@ impl State {
             let uid = |object: &Option<PodGroup>| object.as_ref().map(|object| object.uid.clone());
             if uid(&group.object) != uid(&object) {
                 group.reported = None;
+                group.reported_at = None;
             }
             group.object = object;
+            if group.is_contradicted() {
+                group.reported = None;
+            }
         });
         self.touched.insert(key.clone());
         self.tidy_group(key);

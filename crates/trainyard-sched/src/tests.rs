@@ -8,5 +8,6 @@ mod hold;
 mod measure;
 mod press;
 mod queues;
+mod reports;
 mod state;
 mod world;

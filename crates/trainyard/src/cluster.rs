@@ -43,6 +43,11 @@ impl Cluster {
         Self::new(client, server, namespace, None)
     }
 
+    /// The client itself, for libraries that speak the API.
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
     fn new(client: Client, server: String, namespace: String, folder: Option<PathBuf>) -> Self {
         Self { client, server, namespace, folder, warned: RefCell::default() }
     }

@@ -8,8 +8,10 @@ pub(crate) mod delete;
 pub(crate) mod describe;
 pub(crate) mod disk;
 pub(crate) mod events;
+pub(crate) mod explain;
 pub(crate) mod files;
 pub(crate) mod get;
+mod job;
 pub(crate) mod job_logs;
 pub(crate) mod jobs;
 mod logs;
@@ -19,6 +21,7 @@ pub(crate) mod node;
 pub(crate) mod operator;
 pub(crate) mod render;
 pub(crate) mod run;
+pub(crate) mod scheduler;
 mod selection;
 pub(crate) mod signals;
 mod span;
@@ -31,6 +34,8 @@ use crate::{cli::Command, failure::Failure};
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Operator(flags) => operator::run(flags),
+        Command::Scheduler(flags) => scheduler::run(flags),
+        Command::Explain(explain) => explain.run(),
         Command::Node(flags) => node::run(flags),
         Command::Run(flags) => run::run(flags),
         Command::Up(flags) => up::run(flags),
@@ -47,7 +52,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Ls(ls) => ls.run(),
         Command::Clean(clean) => clean.run(),
         Command::Get(get) => get.run(),
-        Command::Crd => crd::run(),
+        Command::Crd(crd) => crd.run(),
         Command::Manifests(manifests) => manifests.run(),
         Command::Convert(convert) => convert.run(),
         Command::Render(flags) => render::run(flags),

@@ -3,6 +3,7 @@
 //!
 //! Owns how they are put together, in which order they start and end. Must not know the terminal.
 
+mod definitions;
 pub(crate) mod folder;
 pub(crate) mod kubeconfig;
 mod operator_pod;
@@ -20,7 +21,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use trainyard_apiserver::{Clock, Server, Settings, USER, controllers};
-use trainyard_operator::Operator;
+use trainyard_core::Gang;
+use trainyard_operator::{Operator, VolcanoJobs};
 
 use crate::failure::Failure;
 use folder::Folder;
@@ -48,6 +50,8 @@ pub(crate) struct Plan {
     pub(crate) node: Option<trainyard_node::Options>,
     /// Neither operator nor scheduler are wanted: somebody else brings them.
     pub(crate) api_only: bool,
+    /// Volcano Jobs are wanted, and not only the kinds by which pods are scheduled.
+    pub(crate) volcano_jobs: bool,
     /// What the operator says.
     pub(crate) operator_lines: Lines,
 }
@@ -89,14 +93,14 @@ impl Yard {
         };
         yard.serve(plan.listener)?;
         yard.furnish(&plan.folder).await?;
-        // A node's start is mostly waiting for the kernel: the definition is read meanwhile.
+        // A node's start is mostly waiting for the kernel: the definitions are read meanwhile.
         if let Some(node) = plan.node.filter(|_| !plan.api_only) {
             yard.add_node(node);
         }
-        operator_pod::define(&yard.server.client("trainyard")).await?;
+        definitions::define(&yard.server.client("trainyard"), plan.volcano_jobs).await?;
         if !plan.api_only {
             operator_pod::show(&yard.server.client("trainyard")).await?;
-            yard.employ();
+            yard.employ(plan.volcano_jobs);
         }
         Ok(yard)
     }
@@ -129,9 +133,10 @@ impl Yard {
     }
 
     /// The operator and the scheduler.
-    fn employ(&mut self) {
+    fn employ(&mut self, volcano_jobs: bool) {
         let mut options = trainyard_operator::Options::default();
-        options.planner.gangs = true;
+        options.planner.gang = Gang::by_scheduler(Gang::TRAINYARD);
+        options.volcano_jobs = if volcano_jobs { VolcanoJobs::Always } else { VolcanoJobs::Never };
         let account = "system:serviceaccount:kubeflow:trainyard-operator";
         let operator = Operator::new(self.server.client(account), options);
         let stop = self.stop_workers.clone();

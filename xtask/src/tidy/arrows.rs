@@ -34,7 +34,13 @@ const ALLOWED: [(&str, &[&str]); 13] = [
     ),
     (
         "trainyard-e2e",
-        &["trainyard-api", "trainyard-apiserver", "trainyard-core", "trainyard-operator"],
+        &[
+            "trainyard-api",
+            "trainyard-apiserver",
+            "trainyard-core",
+            "trainyard-operator",
+            "trainyard-sched",
+        ],
     ),
     ("xtask", &["trainyard-e2e"]),
 ];

@@ -10,6 +10,7 @@ use super::{
     Observed, counts,
     draft::Draft,
     failure::sentence,
+    gang::Gang,
     limits,
     objects::Builder,
     removal::{pod_removal, service_removal},
@@ -20,6 +21,7 @@ use super::{
     suspend, tensorboard,
 };
 use crate::{
+    child::Child,
     config::Config,
     plan::{Event, Mark, Plan, Stage, Write},
 };
@@ -44,14 +46,16 @@ pub(super) fn plan(
         return suspend::plan(draft);
     }
     suspend::resume(&mut draft);
-    if draft.status.start_time.is_none() {
+    let gang = Gang::new(seen, spec, &draft.before, config);
+    let held = gang.as_ref().and_then(Gang::holds_back);
+    if draft.status.start_time.is_none() && held.is_none() {
         draft.status.start_time = Some(draft.second());
     }
     let Draft { status, before, .. } = &mut draft;
     let judgement = judge(spec, &roster, status, before, now, config);
     tensorboard::judge(status, &roster, now, config);
     if ends_by_failure(&mut draft, spec, &roster, &judgement)
-        || ends_by_time(&mut draft, spec, &roster)
+        || ends_by_time(&mut draft, spec, &roster, held.as_deref())
     {
         return draft.into_end(Some(spec));
     }
@@ -64,7 +68,7 @@ pub(super) fn plan(
         draft.status.running_time = draft.status.running_time.or(Some(draft.second()));
         draft.marks.push(Mark::Running);
     }
-    keep(draft, spec, &roster)
+    keep(draft, spec, &roster, gang.as_ref())
 }
 
 fn ends_by_failure(
@@ -114,7 +118,12 @@ fn ends_by_failure(
     false
 }
 
-fn ends_by_time(draft: &mut Draft<'_>, spec: &TfJobSpec, roster: &Roster<'_>) -> bool {
+fn ends_by_time(
+    draft: &mut Draft<'_>,
+    spec: &TfJobSpec,
+    roster: &Roster<'_>,
+    held: Option<&str>,
+) -> bool {
     let name = draft.meta().name.clone();
     let past = |limit: Option<Timestamp>| limit.is_some_and(|limit| draft.now >= limit);
     if past(limits::deadline(&spec.run_policy, &draft.status)) {
@@ -126,7 +135,7 @@ fn ends_by_time(draft: &mut Draft<'_>, spec: &TfJobSpec, roster: &Roster<'_>) ->
     }
     if past(limits::start_deadline(&spec.run_policy, &draft.status)) && !runs(spec, roster) {
         let seconds = spec.run_policy.start_timeout_seconds.unwrap_or(0);
-        let (pod, why) = first_waiting(roster, &name).unwrap_or_default();
+        let (pod, why) = first_waiting(roster, &name, held).unwrap_or_default();
         let message = format!(
             "Job {name} has failed because not all its pods ran within {seconds} s: {pod} {why}"
         );
@@ -168,7 +177,12 @@ fn tell_restarts(draft: &mut Draft<'_>, restarted: &[Lost]) {
 }
 
 /// Stages what keeps the job as it was asked for.
-fn keep(mut draft: Draft<'_>, spec: &TfJobSpec, roster: &Roster<'_>) -> Plan {
+fn keep(
+    mut draft: Draft<'_>,
+    spec: &TfJobSpec,
+    roster: &Roster<'_>,
+    gang: Option<&Gang<'_>>,
+) -> Plan {
     let mut plan = Plan { notices: warnings(roster), ..Plan::default() };
     let builder = Builder { meta: draft.meta(), spec, config: draft.config };
     let mut first = Stage { writes: Vec::new(), events: std::mem::take(&mut draft.events) };
@@ -177,13 +191,24 @@ fn keep(mut draft: Draft<'_>, spec: &TfJobSpec, roster: &Roster<'_>) -> Plan {
         first.writes.extend(draft.write());
     }
     let mut second = Stage::default();
-    let (services, pods) =
+    let (services, mut pods) =
         tensorboard::writes(&builder, roster, &draft.status, draft.now, &mut plan);
+    let held = gang.is_some_and(|gang| gang.holds_back().is_some());
+    if let Some(gang) = gang {
+        first.writes.extend(gang.write(&builder));
+        gang.tell(&draft, spec, &mut plan);
+    }
+    if held {
+        // A job that waits for room takes none.
+        pods.retain(|write| !matches!(write, Write::Create(..)));
+    }
     first.writes.extend(services);
     second.writes.extend(pods);
     for slot in &roster.slots {
         if !roster.services.contains_key(&slot.id) {
-            first.writes.extend(builder.service(slot.id).map(Write::CreateService));
+            first
+                .writes
+                .extend(builder.service(slot.id).map(|one| Write::Create(Child::Service, one)));
         }
     }
     for service in &roster.surplus_services {
@@ -195,7 +220,9 @@ fn keep(mut draft: Draft<'_>, spec: &TfJobSpec, roster: &Roster<'_>) -> Plan {
     for pod in roster.surplus.iter().copied().chain(leaving.filter_map(|slot| slot.pod)) {
         second.writes.extend(pod_removal(pod, draft.now, draft.config, &mut plan));
     }
-    create_missing(&draft, &builder, roster, &mut second, &mut plan);
+    if !held {
+        create_missing(&draft, &builder, roster, &mut second, &mut plan);
+    }
     look_ahead(&draft, spec, &mut plan);
     plan.push(first);
     plan.push(second);
@@ -229,7 +256,9 @@ fn create_missing(
             .replicas
             .get(&slot.id.kind)
             .is_some_and(|replicas| replicas.template_policy_overridden);
-        stage.writes.extend(builder.pod(slot.id, &draft.status).map(Write::CreatePod));
+        stage
+            .writes
+            .extend(builder.pod(slot.id, &draft.status).map(|one| Write::Create(Child::Pod, one)));
     }
     if overridden {
         stage.events.push(Event::warning(

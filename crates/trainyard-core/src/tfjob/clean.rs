@@ -1,18 +1,19 @@
 //! What is deleted when a job has ended, and what is kept for its logs.
 //!
-//! Services always go: nobody is left to be found. TensorBoard stays until the job itself goes.
+//! Services and the PodGroup always go: nobody is left to be found or to start. TensorBoard stays until the job itself goes.
 //! Must not touch anything that has no place in the job.
-
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use trainyard_api::{CleanPodPolicy, FailureKind};
 
-use super::removal::{pod_removal, service_removal};
+use super::{
+    Observed, gang,
+    removal::{pod_removal, service_removal},
+};
 use crate::{
     config::Config,
     plan::{Plan, Stage},
-    view::{Phase, PodView, Role, ServiceView},
+    view::{Phase, PodView, Role},
 };
 
 /// Whether an ended job's pod is to be deleted.
@@ -35,21 +36,22 @@ pub(super) fn is_doomed(
 /// Adds the deletions that are still due for an ended job.
 pub(super) fn clean(
     plan: &mut Plan,
-    pods: &[Arc<PodView>],
-    services: &[Arc<ServiceView>],
+    seen: &Observed<'_>,
     policy: CleanPodPolicy,
     failure: Option<FailureKind>,
     now: Timestamp,
     config: &Config,
 ) {
     let mut stage = Stage::default();
-    for pod in pods.iter().filter(|pod| is_doomed(pod, policy, failure)) {
+    for pod in seen.pods.iter().filter(|pod| is_doomed(pod, policy, failure)) {
         stage.writes.extend(pod_removal(pod, now, config, plan));
     }
-    for service in services.iter().filter(|service| matches!(service.role, Role::Replica(_))) {
+    let services = seen.services.iter();
+    for service in services.filter(|service| matches!(service.role, Role::Replica(_))) {
         stage.writes.extend(service_removal(service));
     }
     plan.push(stage);
+    gang::dissolve(plan, seen, config);
 }
 
 #[cfg(test)]

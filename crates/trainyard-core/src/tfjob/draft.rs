@@ -124,15 +124,7 @@ impl<'a> Draft<'a> {
         let mut plan = Plan::default();
         let writes = self.write().into_iter().collect();
         plan.push(Stage { writes, events: self.events });
-        clean::clean(
-            &mut plan,
-            self.seen.pods,
-            self.seen.services,
-            policy,
-            failure,
-            self.now,
-            self.config,
-        );
+        clean::clean(&mut plan, self.seen, policy, failure, self.now, self.config);
         plan
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn is_retryable(code: i64) -> bool {
 
 /// Name of the signal that an exit code stands for, if it stands for one.
 #[must_use]
-pub(super) fn signal_name(code: i64) -> Option<&'static str> {
+pub(crate) fn signal_name(code: i64) -> Option<&'static str> {
     const NAMES: [&str; 31] = [
         "SIGHUP",
         "SIGINT",

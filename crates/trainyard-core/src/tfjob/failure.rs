@@ -10,7 +10,7 @@ use trainyard_api::{Failure, FailureKind};
 use super::{end::Cause, exit_code::signal_name};
 
 /// Longest quotation of last words in the status.
-const LAST_WORDS_MAX: usize = 2048;
+pub(crate) const LAST_WORDS_MAX: usize = 2048;
 /// Lines of last words in a condition's message.
 const LINES_MAX: usize = 5;
 
@@ -30,7 +30,7 @@ pub(super) fn detail(kind: FailureKind, pod: &str, cause: &Cause) -> Failure {
 
 /// A sentence on a failed pod, with its last lines.
 #[must_use]
-pub(super) fn sentence(failure: &Failure) -> String {
+pub(crate) fn sentence(failure: &Failure) -> String {
     let mut text = format!("Pod {}", failure.pod);
     if !failure.container.is_empty() {
         let _ = write!(text, ", container {}", failure.container);
@@ -58,7 +58,7 @@ pub(super) fn sentence(failure: &Failure) -> String {
 }
 
 /// The end of a text, at most so many bytes, cut at a character.
-fn tail(text: &str, bytes: usize) -> &str {
+pub(crate) fn tail(text: &str, bytes: usize) -> &str {
     let mut start = text.len().saturating_sub(bytes);
     while !text.is_char_boundary(start) {
         start += 1;

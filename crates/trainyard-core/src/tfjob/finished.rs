@@ -22,14 +22,14 @@ pub(super) fn plan(
     let mut plan = Plan::default();
     let pods = policy.clean_pod_policy.unwrap_or(config.default_clean_pod_policy);
     let failure = status.failure.as_ref().map(|failure| failure.kind);
-    clean::clean(&mut plan, seen.pods, seen.services, pods, failure, now, config);
+    clean::clean(&mut plan, seen, pods, failure, now, config);
     if let Some(expiry) = ttl::expiry(policy, status) {
         if now >= expiry {
             let meta = &seen.job.metadata;
             let delete = Delete {
                 name: meta.name.clone(),
                 uid: meta.uid.clone(),
-                group: "job",
+                group: "job".into(),
                 index: 0,
                 grace_seconds: None,
             };

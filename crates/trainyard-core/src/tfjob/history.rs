@@ -4,132 +4,21 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use trainyard_api::{ConditionType, names};
 
-use super::world::{World, replica};
+use super::world::World;
 use crate::{
-    plan::Write,
+    child::Child,
+    config::Gang,
+    plan::{Create, Write},
     tfjob::exit_code::is_retryable,
     view::{Phase, PodView},
 };
 
+mod setup;
+
+use setup::{Setup, Step, setup, step};
+
 /// Histories per property.
 const HISTORIES: u32 = 10_000;
-
-#[derive(Debug, Clone)]
-enum Step {
-    Settle,
-    /// The operator stops after so many writes of a plan.
-    Crash(usize),
-    StartAll,
-    Start(usize),
-    Exit(usize, i64),
-    Evict(usize),
-    Delete(usize),
-    Vanish(usize),
-    InPlace(usize, i64),
-    FinishDeletions,
-    Scale(usize, u32),
-    Suspend(bool),
-    Pass(i64),
-}
-
-#[derive(Debug, Clone)]
-struct Setup {
-    replicas: Vec<(&'static str, u32, &'static str)>,
-    clean: &'static str,
-    limit: Option<i64>,
-    deadline: Option<i64>,
-    ttl: Option<i64>,
-    all_workers: bool,
-    dynamic: bool,
-    whole_job: bool,
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let code = prop::sample::select(vec![0, 0, 1, 2, 128, 130, 137, 139, 143, 255]);
-    prop_oneof![
-        6 => Just(Step::Settle),
-        3 => (0..6usize).prop_map(Step::Crash),
-        4 => Just(Step::StartAll),
-        2 => any::<usize>().prop_map(Step::Start),
-        4 => (any::<usize>(), code).prop_map(|(pod, code)| Step::Exit(pod, code)),
-        1 => any::<usize>().prop_map(Step::Evict),
-        1 => any::<usize>().prop_map(Step::Delete),
-        1 => any::<usize>().prop_map(Step::Vanish),
-        1 => (any::<usize>(), 1..3i64).prop_map(|(pod, count)| Step::InPlace(pod, count)),
-        2 => Just(Step::FinishDeletions),
-        1 => (any::<usize>(), 0..4u32).prop_map(|(kind, count)| Step::Scale(kind, count)),
-        1 => any::<bool>().prop_map(Step::Suspend),
-        2 => prop::sample::select(vec![500, 1_000, 12_000, 400_000]).prop_map(Step::Pass),
-    ]
-}
-
-fn setup() -> impl Strategy<Value = Setup> {
-    let policy = || prop::sample::select(vec!["Always", "OnFailure", "Never", "ExitCode"]);
-    let kinds = (
-        prop::option::of(policy()),
-        prop::option::of((1..3u32, policy())),
-        prop::option::of((1..4u32, policy())),
-        prop::option::of(policy()),
-    )
-        .prop_map(|(chief, ps, worker, evaluator)| {
-            let mut replicas = Vec::new();
-            replicas.extend(chief.map(|policy| ("Chief", 1, policy)));
-            replicas.extend(ps.map(|(count, policy)| ("PS", count, policy)));
-            replicas.extend(worker.map(|(count, policy)| ("Worker", count, policy)));
-            replicas.extend(evaluator.map(|policy| ("Evaluator", 1, policy)));
-            if replicas.is_empty() {
-                replicas.push(("Worker", 2, "OnFailure"));
-            }
-            replicas
-        });
-    let clean = prop::sample::select(vec!["Running", "All", "None"]);
-    let limits = (
-        prop::option::of(0..4i64),
-        prop::option::weighted(0.2, 1..1000i64),
-        prop::option::weighted(0.2, 0..100i64),
-    );
-    (kinds, clean, limits, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        |(replicas, clean, (limit, deadline, ttl), all_workers, dynamic, whole_job)| Setup {
-            replicas,
-            clean,
-            limit,
-            deadline,
-            ttl,
-            all_workers,
-            dynamic,
-            whole_job,
-        },
-    )
-}
-
-impl Setup {
-    fn world(&self) -> World {
-        let specs: serde_json::Map<String, Value> = self
-            .replicas
-            .iter()
-            .map(|(kind, count, policy)| ((*kind).to_owned(), replica(*count, policy)))
-            .collect();
-        let mut w =
-            World::new(json!({"tfReplicaSpecs": specs})).policy("cleanPodPolicy", self.clean);
-        for (key, value) in [
-            ("backoffLimit", self.limit),
-            ("activeDeadlineSeconds", self.deadline),
-            ("ttlSecondsAfterFinished", self.ttl),
-        ] {
-            if let Some(value) = value {
-                w = w.policy(key, value);
-            }
-        }
-        if self.all_workers {
-            w.spec["successPolicy"] = "AllWorkers".into();
-        }
-        w.spec["enableDynamicWorker"] = self.dynamic.into();
-        if self.whole_job {
-            w = w.policy("restartScope", "Job");
-        }
-        w
-    }
-}
 
 /// The n-th pod, as `worker-0`.
 fn nth(w: &World, n: usize) -> Option<String> {
@@ -204,6 +93,8 @@ fn take(w: &mut World, step: &Step) {
             w.generation += 1;
         }
         Step::Pass(ms) => w.pass_ms(*ms),
+        Step::Group(phase) => w.group_phase(phase),
+        Step::DropGroup => w.groups.clear(),
     }
 }
 
@@ -216,6 +107,7 @@ fn check_settle(w: &mut World) {
         let plan = w.plan();
         if plan.is_idle() {
             w.settle();
+            check_rest(w);
             return;
         }
         for write in plan.writes() {
@@ -224,6 +116,43 @@ fn check_settle(w: &mut World) {
         }
     }
     unreachable!("the planner does not come to rest: {:#?}", w.plan());
+}
+
+/// S1: a pod is made only when its group has been let in, and as a member of it.
+fn check_gang(w: &World, pod: &Create) {
+    let (group, meta) = (w.group(), &pod.body["metadata"]);
+    match w.config.gang {
+        Gang::Off => return,
+        Gang::PodGroup { .. } => {
+            let phase = group["status"]["phase"].as_str().unwrap_or_default();
+            assert!(!matches!(phase, "" | "Pending"), "S1: {} comes before its group", pod.name);
+            assert_eq!(meta["annotations"]["scheduling.k8s.io/group-name"], "j");
+        }
+        Gang::PluginsPodGroup { .. } => {
+            assert!(group.is_object(), "S1: {} comes before its group", pod.name);
+            assert_eq!(meta["labels"]["scheduling.x-k8s.io/pod-group"], "j");
+        }
+    }
+    assert_eq!(pod.body["spec"]["schedulerName"].as_str(), w.config.gang.scheduler());
+}
+
+/// A job at rest has a group that its members can fill, or none if nothing is to run.
+fn check_rest(w: &World) {
+    let suspended = w.spec["runPolicy"]["suspend"] == true;
+    let member = |spec: &Value| spec["replicas"].as_i64().unwrap();
+    let all: i64 = w.spec["tfReplicaSpecs"].as_object().unwrap().values().map(member).sum();
+    let ended = w.deleted || w.typed().is_finished() || suspended;
+    if ended || all == 0 || w.config.gang == Gang::Off {
+        assert!(w.groups.is_empty(), "a group without a job: {:?}", w.groups);
+        return;
+    }
+    let done: i64 = w.typed().replica_statuses.values().map(|counts| counts.succeeded).sum();
+    // Counts that are being held back are not heeded yet.
+    if let Some(least) = w.group()["spec"]["minMember"].as_i64() {
+        assert!((1..=all).contains(&least), "{least} of {all}, {done} done");
+    } else {
+        assert!(done >= all, "no group although there is work: {done} of {all}");
+    }
 }
 
 fn view(w: &World, name: &str) -> PodView {
@@ -236,11 +165,14 @@ fn check_write(w: &World, write: &Write) {
     let finished = status.is_finished();
     let suspended = w.spec["runPolicy"]["suspend"] == true;
     match write {
-        Write::CreatePod(create) | Write::CreateService(create) => {
+        Write::Create(_, create) => {
             assert!(!finished, "S5: {} is created for an ended job", create.name);
             assert!(!suspended, "S9: {} is created for a suspended job", create.name);
+            if matches!(write, Write::Create(Child::Pod, _)) {
+                check_gang(w, create);
+            }
         }
-        Write::DeletePod(delete) => {
+        Write::Delete(Child::Pod, delete) => {
             let pod = view(w, &delete.name);
             let ended = matches!(pod.phase, Phase::Succeeded | Phase::Failed);
             if finished {
@@ -260,7 +192,7 @@ fn check_write(w: &World, write: &Write) {
             assert!(finished, "S9: only an ended job is deleted");
             assert!(w.spec["runPolicy"]["ttlSecondsAfterFinished"].is_number());
         }
-        Write::DeleteService(_) | Write::PatchStatus { .. } => {}
+        Write::Patch(..) | Write::Delete(..) | Write::PatchStatus { .. } => {}
     }
 }
 
@@ -398,12 +330,15 @@ proptest! {
         for _ in 0..8 {
             check_settle(&mut w);
             w.finish_deletions();
+            w.group_phase("Inqueue");
+            check_settle(&mut w);
             w.start_all();
             // Longer than every pause between two restarts.
             w.pass_ms(301_000);
         }
         check_settle(&mut w);
-        let (writes, creates, deletes) = (w.status_writes, w.creates.len(), w.deletes.len());
+        let written = |w: &World| (w.status_writes, w.creates.len(), w.deletes.len(), w.group_writes);
+        let before = written(&w);
         for _ in 0..10 {
             w.pass_ms(60_000);
             if w.spec["runPolicy"]["activeDeadlineSeconds"].is_null()
@@ -412,7 +347,7 @@ proptest! {
                 check_settle(&mut w);
             }
         }
-        prop_assert_eq!((writes, creates, deletes), (w.status_writes, w.creates.len(), w.deletes.len()));
+        prop_assert_eq!(before, written(&w));
         if !w.deleted && !w.typed().is_finished() && w.spec["runPolicy"]["suspend"] != true {
             let wanted: u64 = w.spec["tfReplicaSpecs"].as_object().unwrap().values()
                 .map(|spec| spec["replicas"].as_u64().unwrap()).sum();
@@ -443,6 +378,8 @@ proptest! {
                     }
                 }
                 w.settle();
+                w.group_phase("Inqueue");
+                w.settle();
                 w.start_all();
                 w.settle();
                 if let Some(pod) = nth(&w, round)
@@ -458,7 +395,8 @@ proptest! {
             w.settle_counts();
             let status = w.typed();
             let names: Vec<String> = w.pods.keys().cloned().collect();
-            (w.conditions(), status.restarts, names, w.services.len(), status.replica_statuses)
+            let group = w.group()["spec"].clone();
+            (w.conditions(), status.restarts, names, w.services.len(), group, status.replica_statuses)
         };
         prop_assert_eq!(run(&[]), run(&crashes));
     }

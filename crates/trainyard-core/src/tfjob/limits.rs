@@ -11,13 +11,22 @@ pub(super) fn deadline(policy: &RunPolicy, status: &JobStatus) -> Option<Timesta
     Some(after_seconds(status.start_time?, policy.deadline_seconds?))
 }
 
-/// By when all pods have to run, if that is limited and they have not run yet.
+/// Since when the job is to run: since it was accepted or last resumed. It starts later if it has
+/// to wait for its gang.
+#[must_use]
+pub(super) fn asked_at(status: &JobStatus) -> Option<Timestamp> {
+    let turn = |kind| status.condition(kind).and_then(|one| one.last_transition_time);
+    turn(ConditionType::Created).max(turn(ConditionType::Suspended)).or(status.start_time)
+}
+
+/// By when all pods have to run, if that is limited and they have not run yet. Waiting for the
+/// gang counts.
 #[must_use]
 pub(super) fn start_deadline(policy: &RunPolicy, status: &JobStatus) -> Option<Timestamp> {
     if status.running_time.is_some() || status.is(ConditionType::Running) {
         return None;
     }
-    Some(after_seconds(status.start_time?, policy.start_timeout_seconds?))
+    Some(after_seconds(asked_at(status)?, policy.start_timeout_seconds?))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Owns the order of the rules; each rule lives in its own file. A pass reads the job, judges its
 //! pods, drafts the next status and stages the writes: the status first, because it is the
-//! evidence, then services, then pods.
+//! evidence, then services and the PodGroup, then pods.
 
 use std::sync::Arc;
 
@@ -10,8 +10,10 @@ use jiff::Timestamp;
 use trainyard_api::{JobStatus, TfJob, TfJobSpec, names};
 
 use crate::{
+    aid::{Aid, ClassFacts, GroupFacts},
     config::Config,
     plan::Plan,
+    removal,
     view::{PodView, ServiceView},
 };
 
@@ -21,16 +23,16 @@ mod conditions;
 mod counts;
 mod draft;
 mod end;
-mod exit_code;
-mod failure;
+pub(crate) mod exit_code;
+pub(crate) mod failure;
 mod finished;
+mod gang;
 mod indexes;
 mod limits;
 mod objects;
-mod removal;
 mod restart;
 mod roster;
-mod running;
+pub(crate) mod running;
 mod success;
 mod suspend;
 mod tensorboard;
@@ -46,6 +48,10 @@ pub struct Observed<'a> {
     pub pods: &'a [Arc<PodView>],
     /// Services whose controller has the job's UID.
     pub services: &'a [Arc<ServiceView>],
+    /// PodGroups, of the kind that the gang scheduler reads, whose controller has the job's UID.
+    pub groups: &'a [Arc<Aid<GroupFacts>>],
+    /// Every priority class of the cluster.
+    pub classes: &'a [Arc<Aid<ClassFacts>>],
     /// Since when changed counts have been held back.
     pub counts_pending_since: Option<Timestamp>,
     /// What the API server said when it refused to create a pod or service from this generation

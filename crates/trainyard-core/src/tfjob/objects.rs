@@ -8,11 +8,15 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use trainyard_api::{
     JobStatus, Meta, ReplicaId, ReplicaSpec, ReplicaType, RestartPolicy, RestartScope, TfJobSpec,
-    names,
+    meta::OWN_ANNOTATIONS, names,
 };
 
-use super::{roster, tf_config::Cluster};
-use crate::{config::Config, plan::Create};
+use super::{gang, tf_config::Cluster};
+use crate::{
+    config::Config,
+    container::{keep_last_words, list},
+    plan::Create,
+};
 
 /// The job that owns what is built.
 #[derive(Debug, Clone, Copy)]
@@ -42,13 +46,6 @@ impl Builder<'_> {
         let mut metadata = self.metadata(&name, &labels);
         keep_template_metadata(&mut metadata, template.get("metadata"));
         pass_annotations_on(&mut metadata, &self.meta.annotations);
-        if let Some(size) = self.gang_size(status) {
-            let own = [
-                (names::ANNOTATION_GANG.to_owned(), self.meta.name.clone()),
-                (names::ANNOTATION_GANG_SIZE.to_owned(), size.to_string()),
-            ];
-            pass_annotations_on(&mut metadata, &own.into());
-        }
         let mut pod_spec = template.get_mut("spec").map(Value::take).unwrap_or_default();
         pod_spec["restartPolicy"] = self.pod_policy(spec).into();
         add_training_port(&mut pod_spec);
@@ -62,23 +59,10 @@ impl Builder<'_> {
         if let Some(text) = cluster.tf_config(replica) {
             set_tf_config(&mut pod_spec, &text);
         }
+        gang::enlist(&self.config.gang, self.meta, replica.kind, &mut metadata, &mut pod_spec);
         let body =
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec});
-        Some(Create { name, group: replica.kind.lower(), index: replica.index, body })
-    }
-
-    /// How many pods start all together; `None` when each starts as it can. Replicas that have done
-    /// their work have no pod any more; dynamic workers come and go by themselves. A lone replica is
-    /// a gang too: if the job grows, those that come later count it among them.
-    fn gang_size(&self, status: &JobStatus) -> Option<u32> {
-        if !self.config.gangs || self.spec.dynamic_workers {
-            return None;
-        }
-        let wanted: u32 = self.spec.replicas.values().map(|spec| spec.replicas).sum();
-        let done: usize =
-            self.spec.replicas.keys().map(|kind| roster::completed(status, *kind).len()).sum();
-        let left = wanted.saturating_sub(u32::try_from(done).unwrap_or(u32::MAX));
-        Some(left).filter(|size| *size > 0)
+        Some(Create { name, group: replica.kind.lower().into(), index: replica.index, body })
     }
 
     /// The headless service of a replica.
@@ -99,7 +83,7 @@ impl Builder<'_> {
                 "ports": service_ports(&spec.template),
             },
         });
-        Some(Create { name, group: replica.kind.lower(), index: replica.index, body })
+        Some(Create { name, group: replica.kind.lower().into(), index: replica.index, body })
     }
 
     /// The labels that tie an object to its job.
@@ -180,13 +164,16 @@ fn keep_template_metadata(metadata: &mut Value, template: Option<&Value>) {
     }
 }
 
-/// What the job says to whoever runs its pods; the template's own word counts more.
+/// What the job says to whoever runs its pods; the template's own word counts more. What it says
+/// to Volcano is said of the job as a whole, and stays there.
 pub(super) fn pass_annotations_on(metadata: &mut Value, annotations: &BTreeMap<String, String>) {
-    let Some(metadata) = metadata.as_object_mut().filter(|_| !annotations.is_empty()) else {
+    let mut ours =
+        annotations.iter().filter(|(key, _)| key.starts_with(OWN_ANNOTATIONS)).peekable();
+    let Some(metadata) = metadata.as_object_mut().filter(|_| ours.peek().is_some()) else {
         return;
     };
     let own = metadata.entry("annotations").or_insert_with(|| json!({}));
-    for (key, value) in annotations {
+    for (key, value) in ours {
         if let Some(own) = own.as_object_mut() {
             own.entry(key).or_insert_with(|| value.clone().into());
         }
@@ -200,14 +187,6 @@ fn training_container(pod_spec: &mut Value) -> Option<&mut Map<String, Value>> {
         .iter_mut()
         .find(|container| container["name"] == names::CONTAINER)?
         .as_object_mut()
-}
-
-fn list<'a>(container: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Vec<Value>> {
-    let entry = container.entry(key).or_insert_with(|| json!([]));
-    if entry.is_null() {
-        *entry = json!([]);
-    }
-    entry.as_array_mut()
 }
 
 fn add_training_port(pod_spec: &mut Value) {
@@ -225,20 +204,6 @@ fn set_tf_config(pod_spec: &mut Value, text: &str) {
     };
     env.retain(|variable| variable["name"] != "TF_CONFIG");
     env.push(json!({"name": "TF_CONFIG", "value": text}));
-}
-
-/// Lets the kubelet keep the last log lines of a container that fails without a message, so that
-/// the job's condition can quote them without the right to read logs.
-fn keep_last_words(pod_spec: &mut Value) {
-    for key in ["initContainers", "containers"] {
-        for container in pod_spec.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Some(container) = container.as_object_mut() {
-                container
-                    .entry("terminationMessagePolicy")
-                    .or_insert_with(|| "FallbackToLogsOnError".into());
-            }
-        }
-    }
 }
 
 fn service_ports(template: &Value) -> Vec<Value> {

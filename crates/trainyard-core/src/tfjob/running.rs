@@ -23,14 +23,21 @@ pub(super) fn runs(spec: &TfJobSpec, roster: &Roster<'_>) -> bool {
     roster.slots.iter().all(started) && roster.slots.iter().any(Slot::runs)
 }
 
-/// The first replica that does not run, and why, in words.
+/// The first replica that does not run, and why, in words; `held` says why no pods are made.
 #[must_use]
-pub(super) fn first_waiting(roster: &Roster<'_>, job: &str) -> Option<(String, String)> {
+pub(super) fn first_waiting(
+    roster: &Roster<'_>,
+    job: &str,
+    held: Option<&str>,
+) -> Option<(String, String)> {
     let slot =
         roster.slots.iter().find(|slot| !slot.runs() && slot.standing != Standing::Completed)?;
     let name = trainyard_api::names::replica_name(job, slot.id.kind.lower(), slot.id.index);
     let why = match slot.pod.map(|pod| (pod, trouble(pod))) {
-        None => "has not been created".to_owned(),
+        None => match held {
+            Some(why) => format!("has not been created: {why}"),
+            None => "has not been created".to_owned(),
+        },
         Some((_, Some((reason, "")))) => format!("waits: {reason}"),
         Some((_, Some((reason, message)))) => format!("waits: {reason}: {message}"),
         Some((pod, None)) => format!("is {:?}", pod.phase),
@@ -39,7 +46,7 @@ pub(super) fn first_waiting(roster: &Roster<'_>, job: &str) -> Option<(String, S
 }
 
 /// What keeps a pod from running: reason and message.
-fn trouble(pod: &PodView) -> Option<(&str, &str)> {
+pub(crate) fn trouble(pod: &PodView) -> Option<(&str, &str)> {
     let waiting =
         |container: &ContainerView| matches!(container.state, ContainerState::Waiting { .. });
     let all = || pod.init_containers.iter().chain(&pod.containers);

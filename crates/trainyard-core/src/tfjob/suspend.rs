@@ -1,6 +1,6 @@
 //! Suspending a job and taking it up again.
 //!
-//! A suspended job has no pods and no services, and its clock stands still. Must not judge pods.
+//! A suspended job has no pods, no services and no PodGroup, and its clock stands still. Must not judge pods.
 
 use jiff::Timestamp;
 use trainyard_api::ConditionType;
@@ -8,6 +8,7 @@ use trainyard_api::ConditionType;
 use super::{
     conditions, counts,
     draft::Draft,
+    gang,
     removal::{pod_removal, service_removal},
 };
 use crate::{
@@ -44,10 +45,11 @@ pub(super) fn plan(mut draft: Draft<'_>) -> Plan {
         stage.writes.extend(service_removal(service));
     }
     plan.push(stage);
+    gang::dissolve(&mut plan, draft.seen, draft.config);
     plan
 }
 
-/// Takes a suspended job up again: its clock starts anew.
+/// Takes a suspended job up again: its clock starts anew, when it starts.
 pub(super) fn resume(draft: &mut Draft<'_>) {
     if !draft.status.is(ConditionType::Suspended) {
         return;
@@ -56,7 +58,7 @@ pub(super) fn resume(draft: &mut Draft<'_>) {
     let second: Timestamp = draft.second();
     let kind = ConditionType::Suspended;
     conditions::clear(&mut draft.status, kind, "TFJobResumed", message.clone(), second);
-    draft.status.start_time = Some(second);
+    draft.status.start_time = None;
     draft.status.running_time = None;
     draft.events.push(Event::normal("TFJobResumed", message));
 }

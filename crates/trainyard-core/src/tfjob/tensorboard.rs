@@ -15,6 +15,7 @@ use super::{
     roster::Roster,
 };
 use crate::{
+    child::Child,
     config::Config,
     plan::{Create, Plan, Write},
     view::Phase,
@@ -59,7 +60,7 @@ pub(super) fn writes(
     let mut services = Vec::new();
     let mut pods = Vec::new();
     if roster.tensorboard_service.is_none() {
-        services.push(Write::CreateService(service(builder, board)));
+        services.push(Write::Create(Child::Service, service(builder, board)));
     }
     match roster.tensorboard {
         Some(pod) if matches!(pod.phase, Phase::Succeeded | Phase::Failed) => {
@@ -71,7 +72,7 @@ pub(super) fn writes(
             if now < due {
                 plan.look_again(due);
             } else {
-                pods.push(Write::CreatePod(pod(builder, board)));
+                pods.push(Write::Create(Child::Pod, pod(builder, board)));
             }
         }
     }
@@ -123,7 +124,7 @@ fn pod(builder: &Builder<'_>, board: &TensorBoard) -> Create {
     annotations.insert(names::ANNOTATION_EXPOSE.to_owned(), PORT.to_string());
     pass_annotations_on(&mut metadata, &annotations);
     let body = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
-    Create { name, group: names::TENSORBOARD, index: 0, body }
+    Create { name, group: names::TENSORBOARD.into(), index: 0, body }
 }
 
 fn set(target: &mut Value, key: &str, value: Option<Value>) {
@@ -145,5 +146,5 @@ fn service(builder: &Builder<'_>, board: &TensorBoard) -> Create {
             "ports": [{"name": "tb-port", "port": 80, "targetPort": PORT}],
         },
     });
-    Create { name, group: names::TENSORBOARD, index: 0, body }
+    Create { name, group: names::TENSORBOARD.into(), index: 0, body }
 }

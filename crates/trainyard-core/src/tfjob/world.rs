@@ -10,8 +10,10 @@ use trainyard_api::{Condition, JobStatus, Meta, TfJob, names};
 
 use super::{Observed, plan};
 use crate::{
-    config::Config,
-    outcome::outcome_events,
+    aid::{Aid, ClassFacts, GroupFacts},
+    child::Child,
+    config::{Config, Gang},
+    outcome::{Tongue, outcome_events},
     plan::{Event, Mark, Plan, Write},
     view::{PodView, ServiceView},
 };
@@ -25,6 +27,10 @@ pub(crate) struct World {
     pub(crate) status: Value,
     pub(crate) pods: BTreeMap<String, Value>,
     pub(crate) services: BTreeMap<String, Value>,
+    pub(crate) groups: BTreeMap<String, Value>,
+    /// Priority classes and their worth.
+    pub(crate) classes: BTreeMap<String, i64>,
+    pub(crate) group_writes: usize,
     pub(crate) deleted: bool,
     pub(crate) events: Vec<Event>,
     pub(crate) marks: Vec<Mark>,
@@ -32,6 +38,7 @@ pub(crate) struct World {
     pub(crate) creates: Vec<String>,
     pub(crate) deletes: Vec<String>,
     pub(crate) name: String,
+    pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) generation: i64,
     pub(crate) refused: Option<String>,
     pending_since: Option<Timestamp>,
@@ -58,6 +65,9 @@ impl World {
             status: Value::Null,
             pods: BTreeMap::new(),
             services: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            classes: BTreeMap::new(),
+            group_writes: 0,
             deleted: false,
             events: Vec::new(),
             marks: Vec::new(),
@@ -65,6 +75,7 @@ impl World {
             creates: Vec::new(),
             deletes: Vec::new(),
             name: "j".into(),
+            annotations: BTreeMap::new(),
             generation: 1,
             refused: None,
             pending_since: None,
@@ -87,12 +98,19 @@ impl World {
         self
     }
 
+    /// Jobs are gangs of this scheduler.
+    pub(crate) fn gang(mut self, scheduler: &str) -> Self {
+        self.config.gang = Gang::by_scheduler(scheduler);
+        self
+    }
+
     fn job(&self) -> TfJob {
         let meta = Meta {
             name: self.name.clone(),
             namespace: "ns".into(),
             uid: "job-uid".into(),
             generation: self.generation,
+            annotations: self.annotations.clone(),
             ..Meta::default()
         };
         let text = json!({"metadata": {}, "spec": self.spec, "status": self.status}).to_string();
@@ -110,11 +128,20 @@ impl World {
             .values()
             .map(|service| Arc::new(ServiceView::deserialize(service).unwrap()))
             .collect();
+        let groups: Vec<Arc<Aid<GroupFacts>>> =
+            self.groups.values().map(|group| Arc::new(Aid::deserialize(group).unwrap())).collect();
+        let class = |(name, value): (&String, &i64)| {
+            let facts = ClassFacts { value: *value };
+            Arc::new(Aid { name: name.as_str().into(), facts, ..Aid::default() })
+        };
+        let classes: Vec<Arc<Aid<ClassFacts>>> = self.classes.iter().map(class).collect();
         let job = self.job();
         let seen = Observed {
             job: &job,
             pods: &pods,
             services: &services,
+            groups: &groups,
+            classes: &classes,
             counts_pending_since: self.pending_since,
             refused: self.refused.as_deref(),
         };
@@ -153,7 +180,11 @@ impl World {
             for write in &stage.writes {
                 self.write(write);
             }
-            self.events.extend(outcome_events(&outcomes, self.config.events_each));
+            self.events.extend(outcome_events(
+                &outcomes,
+                self.config.events_each,
+                Tongue::Kubeflow,
+            ));
             self.events.extend(stage.events.iter().cloned());
         }
     }
@@ -161,25 +192,46 @@ impl World {
     /// Carries out one write.
     pub(crate) fn write(&mut self, write: &Write) {
         match write {
-            Write::CreatePod(create) => {
+            Write::Create(Child::Pod, create) => {
                 assert!(!self.pods.contains_key(&create.name), "{} exists", create.name);
                 let body = self.born(&create.body);
                 self.pods.insert(create.name.clone(), body);
                 self.creates.push(create.name.clone());
             }
-            Write::CreateService(create) => {
+            Write::Create(Child::Service, create) => {
                 assert!(!self.services.contains_key(&create.name), "{} exists", create.name);
                 let body = self.born(&create.body);
                 self.services.insert(create.name.clone(), body);
             }
-            Write::DeletePod(delete) => {
+            Write::Delete(Child::Pod, delete) => {
                 assert_eq!(self.pods[&delete.name]["metadata"]["uid"], delete.uid.as_str());
                 self.deletes.push(delete.name.clone());
                 let forced = delete.grace_seconds == Some(0);
                 self.delete_pod_with(&delete.name, forced);
             }
-            Write::DeleteService(delete) => {
+            Write::Delete(Child::Service, delete) => {
                 self.services.remove(&delete.name).unwrap();
+            }
+            Write::Create(child, create) if Some(*child) == self.config.gang.child() => {
+                assert!(!self.groups.contains_key(&create.name), "{} exists", create.name);
+                let mut body = self.born(&create.body);
+                body["status"] = json!({});
+                self.groups.insert(create.name.clone(), body);
+                self.group_writes += 1;
+            }
+            Write::Patch(child, patch) if Some(*child) == self.config.gang.child() => {
+                let group = self.groups.get_mut(&patch.name).unwrap();
+                assert_eq!(group["metadata"]["uid"], patch.uid.as_str());
+                merge(group, &patch.body);
+                self.group_writes += 1;
+            }
+            Write::Delete(child, delete) if Some(*child) == self.config.gang.child() => {
+                let group = self.groups.remove(&delete.name).unwrap();
+                assert_eq!(group["metadata"]["uid"], delete.uid.as_str());
+                self.group_writes += 1;
+            }
+            Write::Create(..) | Write::Patch(..) | Write::Delete(..) => {
+                panic!("a TFJob does not need {write:?}")
             }
             Write::PatchStatus { patch, marks } => {
                 merge(&mut self.status, patch);
@@ -191,6 +243,7 @@ impl World {
                 self.deleted = true;
                 self.pods.clear();
                 self.services.clear();
+                self.groups.clear();
             }
         }
     }
@@ -288,6 +341,24 @@ impl World {
     /// The kubelets finish all deletions under way.
     pub(crate) fn finish_deletions(&mut self) {
         self.pods.retain(|_, pod| pod["metadata"]["deletionTimestamp"].is_null());
+    }
+
+    /// The group; null when there is none.
+    pub(crate) fn group(&self) -> &Value {
+        self.groups.get(&self.name).unwrap_or(&Value::Null)
+    }
+
+    /// The gang scheduler puts the group into this phase.
+    pub(crate) fn group_phase(&mut self, phase: &str) {
+        if let Some(group) = self.groups.get_mut(&self.name) {
+            group["status"] = json!({"phase": phase});
+        }
+    }
+
+    /// The gang scheduler has no room and says so.
+    pub(crate) fn hold_up(&mut self, message: &str) {
+        self.groups.get_mut(&self.name).unwrap()["status"] = json!({"phase": "Pending", "conditions": [{"type": "Unschedulable", "status": "True",
+                "reason": "NotEnoughResources", "message": message}]});
     }
 
     /// The status, typed.

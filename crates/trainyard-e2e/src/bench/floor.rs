@@ -15,7 +15,7 @@ use tokio::{
     task::JoinSet,
 };
 use trainyard_api::{JobStatus, Meta, TfJob};
-use trainyard_core::{Config, Observed, Write, outcome_events, plan};
+use trainyard_core::{Child, Config, Observed, Tongue, Write, outcome_events, plan};
 
 use super::{
     NAMESPACE, REPLICAS, WIDTH,
@@ -98,8 +98,15 @@ async fn replay(bare: Arc<Bare>, stored: Value) -> Result<()> {
         ..Meta::default()
     };
     let job = TfJob::new(meta, &stored["spec"], &JobStatus::default());
-    let seen =
-        Observed { job: &job, pods: &[], services: &[], counts_pending_since: None, refused: None };
+    let seen = Observed {
+        job: &job,
+        pods: &[],
+        services: &[],
+        groups: &[],
+        classes: &[],
+        counts_pending_since: None,
+        refused: None,
+    };
     let config = Config::default();
     let plan = plan(&seen, jiff::Timestamp::now(), &config);
     let status = format!("/apis/kubeflow.org/v1/namespaces/{namespace}/tfjobs/{name}/status");
@@ -110,7 +117,8 @@ async fn replay(bare: Arc<Bare>, stored: Value) -> Result<()> {
         }
         futures::future::try_join_all(writes).await?;
         let outcomes: Vec<_> = stage.writes.iter().map(|write| (write, Ok(()))).collect();
-        for (n, event) in outcome_events(&outcomes, config.events_each).iter().enumerate() {
+        let told = outcome_events(&outcomes, config.events_each, Tongue::Kubeflow);
+        for (n, event) in told.iter().enumerate() {
             let event_name = format!("{name}.{n}.{}", event.reason.to_lowercase());
             let _ = bare.events.send(json!({
                 "apiVersion": "v1", "kind": "Event",
@@ -137,11 +145,11 @@ async fn carry_out(bare: &Bare, status: &str, write: &Write) -> Result<()> {
     let (client, namespace) = (&bare.client, bare.namespace);
     let _room = bare.room.acquire().await?;
     match write {
-        Write::CreatePod(create) => {
+        Write::Create(Child::Pod, create) => {
             let path = format!("/api/v1/namespaces/{namespace}/pods");
             post(client, &path, &create.body).await.map(drop)
         }
-        Write::CreateService(create) => {
+        Write::Create(Child::Service, create) => {
             let path = format!("/api/v1/namespaces/{namespace}/services");
             post(client, &path, &create.body).await.map(drop)
         }

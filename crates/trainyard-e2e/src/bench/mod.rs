@@ -14,6 +14,7 @@ mod process;
 mod processes;
 pub mod run;
 mod sample;
+pub mod scheduler;
 mod trained;
 
 use std::time::{Duration, Instant};

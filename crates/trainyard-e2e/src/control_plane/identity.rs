@@ -20,6 +20,8 @@ pub enum Identity {
     Admin,
     /// The operator's service account; has the rights that its role gives and no more.
     Operator,
+    /// The service account of the gang scheduler; has the rights that its role gives and no more.
+    GangScheduler,
     /// The one who plays the kubelets; may do everything, so that the audit log tells it apart.
     Kubelet,
     /// The service account of node agents; has the rights that its role gives and no more.
@@ -31,9 +33,10 @@ pub enum Identity {
 }
 
 impl Identity {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Admin,
         Self::Operator,
+        Self::GangScheduler,
         Self::Kubelet,
         Self::Node,
         Self::ControllerManager,
@@ -44,6 +47,7 @@ impl Identity {
         match self {
             Self::Admin => "admin",
             Self::Operator => "operator",
+            Self::GangScheduler => "gang-scheduler",
             Self::Kubelet => "kubelet",
             Self::Node => "node",
             Self::ControllerManager => "controller-manager",
@@ -78,6 +82,11 @@ fn node_account() -> ServiceAccount {
     ServiceAccount { namespace: "kube-system".to_owned(), name: "trainyard-node".to_owned() }
 }
 
+/// As `trainyard manifests --scheduler` names it, beside the operator's.
+fn scheduler_account(operator: &ServiceAccount) -> ServiceAccount {
+    ServiceAccount { namespace: operator.namespace.clone(), name: "trainyard-scheduler".to_owned() }
+}
+
 /// The secrets of one control plane, written to a folder.
 #[derive(Debug)]
 pub(super) struct Credentials {
@@ -106,6 +115,7 @@ impl Credentials {
         match identity {
             Identity::Admin => "admin".to_owned(),
             Identity::Operator => self.operator.user(),
+            Identity::GangScheduler => scheduler_account(&self.operator).user(),
             Identity::Kubelet => "kubelet-player".to_owned(),
             Identity::Node => node_account().user(),
             Identity::ControllerManager => "system:kube-controller-manager".to_owned(),
@@ -116,6 +126,7 @@ impl Credentials {
     fn groups(&self, identity: Identity) -> String {
         match identity {
             Identity::Operator => self.operator.groups(),
+            Identity::GangScheduler => scheduler_account(&self.operator).groups(),
             Identity::Node => node_account().groups(),
             // Its controllers share one user here, and no single role covers all they do.
             Identity::Admin | Identity::Kubelet | Identity::ControllerManager => {

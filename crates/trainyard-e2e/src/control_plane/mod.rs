@@ -244,8 +244,8 @@ impl ControlPlane {
     pub fn client(&self, identity: Identity) -> Result<kube::Client> {
         let config = self.config(identity)?;
         Ok(match identity {
-            // The operator talks as its binary does.
-            Identity::Operator => trainyard_operator::connect(config)?,
+            // They talk as their binary does.
+            Identity::Operator | Identity::GangScheduler => trainyard_operator::connect(config)?,
             _ => kube::Client::try_from(config)?,
         })
     }

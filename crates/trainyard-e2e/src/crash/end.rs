@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::rest::Resource;
-use crate::seen::terminating;
+use crate::seen::{terminating, text};
 use crate::world::World;
+
+/// Fields of a Volcano Job's status that count attempts at something, measure a time or name an
+/// object.
+const UNSTEADY: [&str; 3] = ["version", "runningDuration", "lastCommand"];
 
 /// The end of a story.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,12 +33,36 @@ impl End {
         for (name, pod) in seen.all(Resource::Pods) {
             let facts = serde_json::json!({
                 "phase": pod["status"]["phase"], "terminating": terminating(pod),
-                "labels": pod["metadata"]["labels"],
+                "labels": timeless(&pod["metadata"]["labels"], &world.namespace),
             });
             objects.insert((Resource::Pods, name.to_owned()), facts);
         }
         for (name, _) in seen.all(Resource::Services) {
             objects.insert((Resource::Services, name.to_owned()), Value::Null);
+        }
+        for (name, job) in seen.all(Resource::VolcanoJobs) {
+            let mut status = timeless(&job["status"], &world.namespace);
+            for key in UNSTEADY {
+                status.as_object_mut().and_then(|status| status.remove(key));
+            }
+            if let Some(held) = status["controlledResources"].as_object_mut() {
+                held.retain(|key, _| !key.starts_with("volume-"));
+            }
+            objects.insert((Resource::VolcanoJobs, name.to_owned()), status);
+        }
+        for (_, group) in seen.all(Resource::Groups) {
+            let owner = text(&group["metadata"]["ownerReferences"][0]["name"]);
+            objects.insert((Resource::Groups, owner.to_owned()), group["spec"].clone());
+        }
+        for (name, map) in seen.all(Resource::ConfigMaps) {
+            if !map["metadata"]["ownerReferences"].is_null() {
+                objects.insert((Resource::ConfigMaps, name.to_owned()), map["data"].clone());
+            }
+        }
+        // Names of claims and Commands are made up.
+        for resource in [Resource::Policies, Resource::Claims, Resource::Commands] {
+            let count = seen.all(resource).count();
+            objects.extend((0..count).map(|at| ((resource, at.to_string()), Value::Null)));
         }
         let ever = [Resource::Pods, Resource::Services].map(|resource| seen.ever(resource));
         Self { objects, ever }

@@ -9,6 +9,7 @@ mod digits;
 mod multiworker;
 mod sdk;
 mod seeds;
+mod volcano;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -79,6 +80,11 @@ fn groups() -> Vec<Group> {
                 example!("seeds/004/module6_ex1_gpu", seeds::master::of_the_second),
                 example!("seeds/004/module6_ex2_gpu", seeds::master::on_a_share),
             ],
+        },
+        Group {
+            config: Some("volcano"),
+            flags: &[],
+            examples: vec![example!("volcano", volcano::play)],
         },
         Group { config: Some("sdk"), flags: &[], examples: vec![example!("sdk", sdk::play)] },
     ]

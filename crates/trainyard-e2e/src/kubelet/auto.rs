@@ -19,6 +19,17 @@ pub struct Auto {
     _task: JoinSet<()>,
 }
 
+/// Which new pods are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Starts {
+    /// None.
+    None,
+    /// All; those that nobody has bound go to the usual node.
+    All,
+    /// Those that a scheduler has bound, to whatever node.
+    Bound,
+}
+
 /// What is to be done for a pod; each step once per pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
@@ -29,29 +40,34 @@ enum Step {
 impl Kubelet {
     /// Starts every new pod and completes every graceful deletion.
     pub fn auto(&self) -> Auto {
-        self.automatic(true)
+        self.automatic(Starts::All)
+    }
+
+    /// Starts every pod that a scheduler has bound and completes every graceful deletion.
+    pub fn auto_bound(&self) -> Auto {
+        self.automatic(Starts::Bound)
     }
 
     /// Completes every graceful deletion; starts nothing.
     pub fn auto_finish(&self) -> Auto {
-        self.automatic(false)
+        self.automatic(Starts::None)
     }
 
-    fn automatic(&self, start: bool) -> Auto {
+    fn automatic(&self, starts: Starts) -> Auto {
         let mut task = JoinSet::new();
-        task.spawn(play(self.clone(), start));
+        task.spawn(play(self.clone(), starts));
         Auto { _task: task }
     }
 }
 
-async fn play(kubelet: Kubelet, start: bool) {
+async fn play(kubelet: Kubelet, starts: Starts) {
     let mut view = kubelet.view.clone();
     let mut done = BTreeSet::new();
     loop {
         let seen = view.now();
         let mut failed = false;
         for (name, pod) in seen.all(Resource::Pods) {
-            let Some(step) = next_step(pod, start) else {
+            let Some(step) = next_step(pod, starts) else {
                 continue;
             };
             if done.contains(&step) {
@@ -75,7 +91,7 @@ async fn play(kubelet: Kubelet, start: bool) {
     }
 }
 
-fn next_step(pod: &Value, start: bool) -> Option<Step> {
+fn next_step(pod: &Value, starts: Starts) -> Option<Step> {
     let uid = text(&pod["metadata"]["uid"]).to_owned();
     let node = text(&pod["spec"]["nodeName"]);
     if terminating(pod) {
@@ -83,8 +99,11 @@ fn next_step(pod: &Value, start: bool) -> Option<Step> {
         let over = pod["metadata"]["deletionGracePeriodSeconds"] == 0;
         return (!over && !node.is_empty()).then_some(Step::Finish(uid));
     }
-    let fresh = pod["status"]["phase"] == "Pending"
-        && pod["status"]["containerStatuses"].is_null()
-        && (node.is_empty() || node == NODE);
-    (start && fresh).then_some(Step::Start(uid))
+    let is_ours = match starts {
+        Starts::None => false,
+        Starts::All => node.is_empty() || node == NODE,
+        Starts::Bound => !node.is_empty(),
+    };
+    let fresh = pod["status"]["phase"] == "Pending" && pod["status"]["containerStatuses"].is_null();
+    (is_ours && fresh).then_some(Step::Start(uid))
 }

@@ -38,6 +38,11 @@ impl Kubelet {
         Self { rest, view }
     }
 
+    /// The kubelets' way to the server.
+    pub(crate) const fn rest(&self) -> &Rest {
+        &self.rest
+    }
+
     /// Puts a pod on a node, as a scheduler does.
     pub async fn bind(&self, pod: &str, node: &str) -> Result<()> {
         let binding = json!({

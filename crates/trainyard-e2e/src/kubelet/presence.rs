@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::NODE;
@@ -21,17 +21,47 @@ pub(crate) async fn register(rest: &Rest) -> Result<()> {
     Ok(())
 }
 
+/// The time by which nodes say that they are well.
+///
+/// The time of day stands still while that of the runtime is paused; each beat has to differ.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pulse {
+    start: Timestamp,
+    since: Instant,
+}
+
+impl Pulse {
+    /// From now on.
+    pub(crate) fn start() -> Self {
+        Self { start: Timestamp::now(), since: Instant::now() }
+    }
+
+    /// The condition of a node that is well.
+    pub(crate) fn ready(&self) -> Value {
+        self.condition("True", "KubeletReady", "it is played")
+    }
+
+    /// The condition of a node that has fallen silent.
+    pub(crate) fn unknown(&self) -> Value {
+        self.condition("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
+    }
+
+    fn condition(&self, status: &str, reason: &str, message: &str) -> Value {
+        let passed = SignedDuration::try_from(self.since.elapsed()).unwrap_or_default();
+        let now = self.start.saturating_add(passed).unwrap_or(self.start);
+        let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        json!({
+            "type": "Ready", "status": status, "reason": reason, "message": message,
+            "lastHeartbeatTime": now, "lastTransitionTime": now,
+        })
+    }
+}
+
 /// Says every few seconds that the node is well, as its kubelet would. Ends only by an error.
 pub(crate) async fn beat(rest: &Rest) -> Result<()> {
-    // The time of day stands still while that of the runtime is paused; each beat has to differ.
-    let (start, since) = (Timestamp::now(), Instant::now());
+    let pulse = Pulse::start();
     loop {
-        let passed = SignedDuration::try_from(since.elapsed())?;
-        let now = start.checked_add(passed)?.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let ready = json!({"status": {"conditions": [{
-            "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "it is played",
-            "lastHeartbeatTime": now, "lastTransitionTime": now,
-        }]}});
+        let ready = json!({"status": {"conditions": [pulse.ready()]}});
         let path = format!("/api/v1/nodes/{NODE}/status");
         rest.send(Method::PATCH, &path, Some(&ready)).await.context("a node's heartbeat")?;
         tokio::time::sleep(BEAT).await;

@@ -18,6 +18,7 @@ mod pods;
 mod quota;
 mod restart;
 mod scale;
+mod scheduler;
 mod seeds;
 mod strangers;
 mod submit;
@@ -28,6 +29,7 @@ mod tensorboard;
 mod tf_config;
 mod ttl_deadline;
 mod validation;
+mod volcano;
 
 pub mod malformed;
 pub mod outage;
@@ -92,6 +94,7 @@ pub fn shared() -> Vec<Scenario> {
         pods::all(),
         restart::all(),
         scale::all(),
+        scheduler::shared(),
         strangers::all(),
         submit::all(),
         success::all(),
@@ -100,6 +103,7 @@ pub fn shared() -> Vec<Scenario> {
         tf_config::all(),
         ttl_deadline::all(),
         validation::all(),
+        volcano::shared(),
     ]
     .concat()
 }
@@ -111,9 +115,11 @@ pub fn own_operator() -> Vec<Scenario> {
         clean::own_operator(),
         leader::all(),
         metrics::all(),
+        scheduler::own_operator(),
         success::own_operator(),
         takeover::all(),
         tf_config::own_operator(),
+        volcano::own_operator(),
     ]
     .concat()
 }

@@ -16,8 +16,17 @@ use crate::kubectl::Kubectl;
 /// Installs namespace, CRDs, roles and bindings, then starts the garbage collector, which would
 /// otherwise learn of the new kind half a minute late.
 pub(crate) async fn install(plane: &mut ControlPlane) -> Result<()> {
+    install_with(plane, &[]).await
+}
+
+/// The same with Volcano Jobs and the gang scheduler.
+pub(crate) async fn install_all(plane: &mut ControlPlane) -> Result<()> {
+    install_with(plane, &["--volcano", "--scheduler"]).await
+}
+
+async fn install_with(plane: &mut ControlPlane, flags: &[&str]) -> Result<()> {
     let kubectl = plane.kubectl();
-    let manifests = printed(asked(), &["manifests"]).await?;
+    let manifests = printed(asked(), &[&["manifests"], flags].concat()).await?;
     let applied = kubectl.run_with_input(&["apply", "-f", "-"], &manifests).await?;
     applied.stdout_of_success()?;
     established(plane).await?;
@@ -69,8 +78,7 @@ pub(crate) fn definition_without_rules() -> Result<Value> {
 
 /// kubectl's own `wait` gives up on a definition whose status has not been written yet.
 async fn established(plane: &ControlPlane) -> Result<()> {
-    let name = format!("crd/{}", trainyard_api::names::CRD_NAME);
-    let words = ["wait", "--for=condition=Established", "--timeout=30s", &name];
+    let words = ["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"];
     let mut answer = plane.kubectl().run(&words).await?;
     for _ in 0..20 {
         if answer.success() {

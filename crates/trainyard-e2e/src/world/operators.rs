@@ -8,7 +8,7 @@ use kube::Client;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use trainyard_operator::{Health, Metrics, Operator, Options};
+use trainyard_operator::{Health, Metrics, Operator, Options, VolcanoJobs};
 
 use super::World;
 
@@ -81,6 +81,7 @@ pub fn quick_options() -> Options {
     options.planner.counts_delay_ms = 100;
     options.planner.lost_pod_ms = 1_000;
     options.retry_max = Duration::from_secs(1);
+    options.volcano_jobs = VolcanoJobs::Always;
     // The same as the time of day, except where the runtime's time is paused.
     options.time = trainyard_operator::Time::OfRuntime;
     options
@@ -102,6 +103,12 @@ impl World {
         options.namespace = Some(self.namespace.clone());
         edit(&mut options);
         RunningOperator::start(client, options).await
+    }
+
+    /// The client of schedulers.
+    #[must_use]
+    pub fn scheduler_client(&self) -> Client {
+        self.clients.scheduler.clone()
     }
 
     /// The client of operators.

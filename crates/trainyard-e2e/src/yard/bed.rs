@@ -117,6 +117,27 @@ impl Bed {
         self.kubectl.run(words).await?.stdout_of_success()
     }
 
+    /// `trainyard` itself with these words about this yard, which must do.
+    pub async fn own(&self, words: &[&str]) -> Result<String> {
+        let asked = Command::new(&self.binary)
+            .args(words)
+            .arg("--kubeconfig")
+            .arg(self.kubectl.kubeconfig())
+            .current_dir(self.dir.path())
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output();
+        let said = tokio::time::timeout(ENDING, asked).await.context("no answer in time")??;
+        ensure!(
+            said.status.success(),
+            "`trainyard {}` ended with {}: {}",
+            words.join(" "),
+            said.status,
+            String::from_utf8_lossy(&said.stderr)
+        );
+        Ok(String::from_utf8_lossy(&said.stdout).into_owned())
+    }
+
     /// The same with something on standard input.
     pub async fn feed(&self, words: &[&str], input: &str) -> Result<String> {
         self.kubectl.run_with_input(words, input).await?.stdout_of_success()

@@ -19,7 +19,12 @@ use crate::world::{Clients, RunningOperator, quick_options};
 pub(super) async fn run(binary: &Path, filter: Option<&str>, report: &Report) -> Result<()> {
     let bed = Bed::start(binary, &["--api-only"]).await?;
     let client = bed.client().await?;
-    let clients = Clients { user: client.clone(), kubelet: client.clone(), operator: client };
+    let clients = Clients {
+        user: client.clone(),
+        kubelet: client.clone(),
+        operator: client.clone(),
+        scheduler: client,
+    };
     let rest = Rest::new(clients.kubelet.clone(), "default");
     presence::register(&rest).await?;
     let stage = Stage::new(clients.clone(), filter, Report::in_real_time()).with_accounts();

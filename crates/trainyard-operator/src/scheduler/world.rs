@@ -3,159 +3,115 @@
 //! Must not act.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::Deserialize;
 use tokio::sync::Notify;
-use trainyard_sched::{Decision, Delta, Doing, Node, Pod, PodName, State};
+use trainyard_sched::{Config, Decision, Delta, State};
 
-use crate::cache::Object;
+use super::seen::{Key, Kind, Seen, Told};
+use crate::Health;
 use crate::watch::News;
-
-/// A pod as it is followed.
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-pub(super) struct SeenPod(Pod);
-
-/// A node as it is followed.
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-pub(super) struct SeenNode(Node);
-
-impl Object for SeenPod {
-    fn uid(&self) -> &str {
-        &self.0.uid
-    }
-
-    fn name(&self) -> &str {
-        &self.0.key.name
-    }
-
-    fn version(&self) -> u64 {
-        self.0.version
-    }
-
-    fn owner(&self) -> Option<&str> {
-        None
-    }
-
-    fn same_facts(&mut self, older: &Self) -> bool {
-        let mut older = older.0.clone();
-        older.version = self.0.version;
-        self.0 == older
-    }
-}
-
-impl Object for SeenNode {
-    fn uid(&self) -> &str {
-        &self.0.uid
-    }
-
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    fn version(&self) -> u64 {
-        self.0.version
-    }
-
-    fn owner(&self) -> Option<&str> {
-        None
-    }
-
-    fn same_facts(&mut self, older: &Self) -> bool {
-        let mut older = older.0.clone();
-        older.version = self.0.version;
-        self.0 == older
-    }
-}
 
 /// What is known.
 pub(super) struct World {
     known: Mutex<Known>,
     changed: Notify,
+    /// For whoever sums up queues.
+    sums: Notify,
+    health: Arc<Health>,
 }
 
 struct Known {
     state: State,
     /// Where objects are by their identity: a deletion tells only that.
-    pods: BTreeMap<String, PodName>,
-    nodes: BTreeMap<String, String>,
-    pods_listed: bool,
-    nodes_listed: bool,
+    keys: BTreeMap<Kind, BTreeMap<String, Key>>,
+    /// The kinds that have been listed, or that there are none of.
+    settled: BTreeSet<Kind>,
+    /// The kinds that the API server knows.
+    served: BTreeSet<Kind>,
+}
+
+/// What was decided, and until when that holds if nothing changes.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) decisions: Vec<Decision>,
+    /// In seconds since 1970.
+    pub(super) due: Option<i64>,
+    /// How many groups wait.
+    pub(super) waiting: usize,
 }
 
 impl World {
-    pub(super) fn new(names: Vec<String>) -> Self {
+    pub(super) fn new(config: Config, health: Arc<Health>) -> Self {
         let known = Known {
-            state: State::new(names),
-            pods: BTreeMap::new(),
-            nodes: BTreeMap::new(),
-            pods_listed: false,
-            nodes_listed: false,
+            state: State::with(config),
+            keys: BTreeMap::new(),
+            settled: BTreeSet::new(),
+            served: BTreeSet::new(),
         };
-        Self { known: Mutex::new(known), changed: Notify::new() }
+        Self { known: Mutex::new(known), changed: Notify::new(), sums: Notify::new(), health }
     }
 
     fn locked(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn hear_pods(&self, news: News<SeenPod>) {
+    pub(super) fn hear<T: Told>(&self, news: News<Seen<T>>) {
         let mut known = self.locked();
-        match news {
-            News::All { objects, .. } => {
-                // Only what is gone is forgotten: bindings under way are still under way.
-                let there: BTreeSet<_> = objects.iter().map(|pod| pod.0.key.clone()).collect();
-                for key in known.state.pod_names() {
-                    if !there.contains(&key) {
-                        known.state.apply(Delta::PodGone(key));
-                    }
-                }
-                known.pods.clear();
-                known.pods_listed = true;
-                for SeenPod(pod) in objects {
-                    known.there(pod);
-                }
-            }
-            News::There(SeenPod(pod)) => known.there(pod),
+        let is_news = match news {
+            News::All { objects, .. } => known.all(objects),
+            News::There(Seen(object)) => known.there(object),
             News::Gone { uid, .. } => {
-                if let Some(key) = known.pods.remove(&uid) {
-                    known.state.apply(Delta::PodGone(key));
-                }
+                let key = known.keys.entry(T::KIND).or_default().remove(&uid);
+                key.map(|key| known.state.apply(T::gone(key))).is_some()
             }
-        }
+        };
+        let is_settled = known.is_settled();
         drop(known);
-        self.changed.notify_one();
+        if is_settled {
+            self.health.set_synced();
+        }
+        if is_news {
+            self.look_again();
+        }
+        // Queues compare what their status says, which is no news to a decision.
+        if matches!(T::KIND, Kind::Queues) {
+            self.sums.notify_one();
+        }
     }
 
-    pub(super) fn hear_nodes(&self, news: News<SeenNode>) {
+    /// There is nothing of a kind, because there is no such kind.
+    pub(super) fn absent<T: Told>(&self) {
         let mut known = self.locked();
-        match news {
-            News::All { objects, .. } => {
-                for name in known.state.node_names() {
-                    known.state.apply(Delta::NodeGone(name));
-                }
-                known.nodes.clear();
-                known.nodes_listed = true;
-                for SeenNode(node) in objects {
-                    known.node(node);
-                }
-            }
-            News::There(SeenNode(node)) => known.node(node),
-            News::Gone { uid, .. } => {
-                if let Some(name) = known.nodes.remove(&uid) {
-                    known.state.apply(Delta::NodeGone(name));
-                }
-            }
-        }
+        known.all::<T>(Vec::new());
+        known.served.remove(&T::KIND);
+        let is_settled = known.is_settled();
         drop(known);
-        self.changed.notify_one();
+        if is_settled {
+            self.health.set_synced();
+        }
+        self.look_again();
     }
 
-    /// Something that was decided could not be done.
-    pub(super) fn failed(&self, key: &PodName, uid: &str, doing: Doing) {
-        self.locked().state.apply(Delta::Failed(key.clone(), uid.to_owned(), doing));
+    /// Whether the API server knows a kind.
+    pub(super) fn is_served(&self, kind: Kind) -> bool {
+        self.locked().served.contains(&kind)
+    }
+
+    /// Tells the state what became of a decision.
+    pub(super) fn tell(&self, delta: Delta) {
+        self.locked().state.apply(delta);
+        self.look_again();
+    }
+
+    /// The same where it changes nothing that is to be decided.
+    pub(super) fn tell_quietly(&self, delta: Delta) {
+        self.locked().state.apply(delta);
+    }
+
+    /// Reads the state.
+    pub(super) fn read<R>(&self, read: impl FnOnce(&State) -> R) -> R {
+        read(&self.locked().state)
     }
 
     /// Waits for something new.
@@ -163,26 +119,64 @@ impl World {
         self.changed.notified().await;
     }
 
+    /// Waits for something that queues may have to tell of.
+    pub(super) async fn sums_changed(&self) {
+        self.sums.notified().await;
+    }
+
     /// Has everybody look again.
     pub(super) fn look_again(&self) {
         self.changed.notify_one();
+        self.sums.notify_one();
     }
 
     /// What is to be done now; nothing before everything is known.
-    pub(super) fn decide(&self, now: i64) -> Vec<Decision> {
+    pub(super) fn decide(&self, now: i64) -> Option<Outcome> {
         let mut known = self.locked();
-        if known.pods_listed && known.nodes_listed { known.state.decide(now) } else { Vec::new() }
+        if !known.is_settled() {
+            return None;
+        }
+        let decisions = known.state.decide(now);
+        let due = known.state.next_due(now);
+        let waiting = known.state.waiting().count();
+        drop(known);
+        if !decisions.is_empty() {
+            self.sums.notify_one();
+        }
+        Some(Outcome { decisions, due, waiting })
     }
 }
 
 impl Known {
-    fn there(&mut self, pod: Pod) {
-        self.pods.insert(pod.uid.clone(), pod.key.clone());
-        self.state.apply(Delta::Pod(Box::new(pod)));
+    fn is_settled(&self) -> bool {
+        self.settled.len() == Kind::ALL.len()
     }
 
-    fn node(&mut self, node: Node) {
-        self.nodes.insert(node.uid.clone(), node.name.clone());
-        self.state.apply(Delta::Node(Box::new(node)));
+    /// Everything there is of a kind. Only what is gone is forgotten: bindings under way are still
+    /// under way.
+    fn all<T: Told>(&mut self, objects: Vec<Seen<T>>) -> bool {
+        let before = self.keys.remove(&T::KIND).unwrap_or_default();
+        let there: BTreeSet<Key> = objects.iter().map(|Seen(object)| object.key()).collect();
+        for key in before.into_values().filter(|key| !there.contains(key)) {
+            self.state.apply(T::gone(key));
+        }
+        for Seen(object) in objects {
+            self.there(object);
+        }
+        self.settled.insert(T::KIND);
+        self.served.insert(T::KIND);
+        true
+    }
+
+    /// An object is there; whether that matters.
+    fn there<T: Told>(&mut self, object: T) -> bool {
+        let keys = self.keys.entry(T::KIND).or_default();
+        if !keys.contains_key(object.uid()) {
+            keys.insert(object.uid().to_owned(), object.key());
+        }
+        let delta = object.there();
+        let is_news = self.state.is_news(&delta);
+        self.state.apply(delta);
+        is_news
     }
 }

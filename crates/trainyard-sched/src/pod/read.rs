@@ -1,15 +1,16 @@
 //! Reads a pod from its JSON form.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::{GroupKey, Phase, Pod, PodName, Port};
 use crate::Amounts;
 use crate::affinity::{NodeAffinity, Required};
+use crate::meta::Metadata;
 use crate::peer::{self, PeerAffinity, Peers};
 use crate::taint::Toleration;
-use crate::time::seconds;
 
 /// Which gang a pod belongs to: the job's name.
 const GANG: &str = "trainyard.dev/gang";
@@ -29,19 +30,6 @@ struct Wire {
     metadata: Metadata,
     spec: Spec,
     status: Status,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Metadata {
-    namespace: String,
-    name: String,
-    uid: String,
-    resource_version: String,
-    creation_timestamp: Option<String>,
-    deletion_timestamp: Option<String>,
-    annotations: BTreeMap<String, String>,
-    labels: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -117,7 +105,17 @@ struct PortWire {
 #[serde(default, rename_all = "camelCase")]
 struct Status {
     phase: String,
+    reason: String,
     nominated_node_name: String,
+    conditions: Vec<Condition>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Condition {
+    r#type: String,
+    status: String,
+    message: String,
 }
 
 impl<'de> Deserialize<'de> for Pod {
@@ -131,7 +129,7 @@ impl From<Wire> for Pod {
         let Wire { metadata, spec, status } = wire;
         let (group, gang_size) = group(&metadata);
         let named = |keys: &[&str]| keys.iter().find_map(|key| metadata.annotations.get(*key));
-        let marked = |key: &str| metadata.annotations.get(key).or_else(|| metadata.labels.get(key));
+        let marked = |key: &str| metadata.marked(key);
         let is_spared = marked(PREEMPTABLE).is_some_and(|said| said == "false");
         let is_system = metadata.namespace == "kube-system"
             || matches!(
@@ -156,12 +154,14 @@ impl From<Wire> for Pod {
             index: marked(TASK_INDEX).and_then(|index| index.parse().ok()).unwrap_or(0),
             claims: claims(&spec),
             required: Required::new(spec.node_selector, spec.affinity.nodes),
+            version: metadata.version(),
+            created: metadata.created(),
+            is_leaving: metadata.is_leaving(),
             uid: metadata.uid,
-            version: metadata.resource_version.parse().unwrap_or(0),
-            created: seconds(metadata.creation_timestamp.as_deref()),
-            is_leaving: metadata.deletion_timestamp.is_some(),
             is_gated: !spec.scheduling_gates.is_empty(),
             node: spec.node_name,
+            is_refused: is_refusal(&status.reason),
+            said: said(status.conditions),
             nominated: status.nominated_node_name,
             phase: match status.phase.as_str() {
                 "Running" => Phase::Running,
@@ -191,6 +191,17 @@ fn group(metadata: &Metadata) -> (GroupKey, Option<usize>) {
         return (GroupKey::Gang { namespace, name: name.clone() }, Some(size));
     }
     (GroupKey::Pod { namespace, name: metadata.name.clone() }, None)
+}
+
+/// Whether a node has refused the pod that was bound to it.
+fn is_refusal(reason: &str) -> bool {
+    reason.starts_with("OutOf") || matches!(reason, "NodeAffinity" | "UnexpectedAdmissionError")
+}
+
+/// What its status says of why it has no node.
+fn said(conditions: Vec<Condition>) -> Option<Arc<str>> {
+    let waits = |one: &Condition| one.r#type == "PodScheduled" && one.status == "False";
+    conditions.into_iter().find(waits).map(|one| one.message.into())
 }
 
 fn claims(spec: &Spec) -> Vec<String> {

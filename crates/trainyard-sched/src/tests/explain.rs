@@ -57,3 +57,24 @@ fn limits_members_and_notes_are_named() {
     let fine = world.state.explain(&key("fine"), world.now).unwrap();
     assert_eq!((fine.constraint, fine.ready), (Constraint::None, 1));
 }
+
+/// The example of docs/scheduling.md.
+#[test]
+fn the_worked_example_is_true() {
+    let mut world = World::new();
+    world.node("a", "8").node("b", "8").gang("resnet", 5, "2");
+    world.decide();
+    world.gang("bert-worker", 4, "2").decide();
+    let told = world.state.explain(&key("bert-worker"), world.now).unwrap();
+    assert_eq!(
+        told.message,
+        "pod group is not ready, 4 Pending, 4 minAvailable; Pending: 1 Unschedulable, \
+         3 Schedulable. Origin reason is bert-worker-3: 0/2 nodes are unavailable: 2 Insufficient \
+         cpu."
+    );
+    let short = &told.shortages[0];
+    assert_eq!((short.asked, short.free, short.most_on_one_node), (8_000, 6_000, 6_000));
+    assert_eq!((told.holders[0].pods, told.holders[0].has.get("cpu")), (5, 10_000));
+    let smaller = Remedy::SmallerMembers { resource: "cpu".into(), from: 2_000, to: 1_500 };
+    assert_eq!(told.remedies, [Remedy::FewerMembers { from: 4, to: 3 }, smaller]);
+}

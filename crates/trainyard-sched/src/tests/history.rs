@@ -244,7 +244,7 @@ impl History {
                 self.change(&pod, |value| value["metadata"]["deletionTimestamp"] = json!(now));
                 self.doing.push((pod, uid, Doing::Evicting));
             }
-            Doing::Evicting => self.again(&pod),
+            Doing::Evicting | Doing::Telling => self.again(&pod),
         }
     }
 

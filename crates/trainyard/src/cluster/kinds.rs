@@ -4,6 +4,7 @@
 //! Must not know what is done with them.
 
 use serde_json::Value;
+use trainyard_api::volcano::names as volcano;
 
 use super::{Cluster, Error};
 use crate::failure::Failure;
@@ -46,6 +47,16 @@ impl Kind {
     /// Whether it is the kind of jobs that this project is about.
     pub(crate) fn is_tfjob(&self) -> bool {
         self.group == trainyard_api::names::GROUP && self.kind == trainyard_api::names::KIND
+    }
+
+    /// Whether it is Volcano's kind of jobs.
+    pub(crate) fn is_volcano_job(&self) -> bool {
+        self.api_version() == volcano::API_VERSION && self.kind == volcano::KIND
+    }
+
+    /// Whether its objects are jobs with replicas that work together.
+    pub(crate) fn is_training(&self) -> bool {
+        self.is_tfjob() || self.is_volcano_job()
     }
 
     fn is_called(&self, word: &str) -> bool {
@@ -142,6 +153,9 @@ impl Kinds {
                 Some(near) => failure.hint(format!("did you mean {near:?}?")),
                 None if word.to_lowercase().starts_with("tfjob") => failure
                     .hint("install the definition of TFJob: trainyard crd | trainyard apply -f -"),
+                None if is_volcanos(&word.to_lowercase()) => failure.hint(
+                    "install Volcano's definitions: trainyard crd --volcano | trainyard apply -f -",
+                ),
                 None => failure,
             }
         })
@@ -154,6 +168,12 @@ impl Kinds {
         let near = names.map(|name| (distance(&word, name), name.as_str()));
         near.filter(|(distance, _)| *distance <= 2).min().map(|(_, name)| name)
     }
+}
+
+/// Whether a word is one for a kind of Volcano's.
+fn is_volcanos(word: &str) -> bool {
+    let words = ["vcjob", "vcjobs", "vj", "podgroup", "podgroups", "pg", "queue", "queues", "q"];
+    words.contains(&word) || word.contains("volcano.sh")
 }
 
 /// How many letters have to be changed, added, left out or swapped.
@@ -293,6 +313,8 @@ mod tests {
             assert_eq!(found.as_deref(), Some(meaning), "{word}");
         }
         assert_eq!(kinds.find("jobs.example.org"), None);
+        assert!(kinds.find("jobs.batch.volcano.sh").unwrap().is_volcano_job());
+        assert!(!kinds.find("jobs").unwrap().is_training());
         assert_eq!(kinds.category("all").len(), 1);
     }
 
@@ -301,7 +323,11 @@ mod tests {
         let said = kinds().known("pdos").unwrap_err().to_string();
         assert_eq!(said, "error: the server has no kind \"pdos\"\nhint: did you mean \"pods\"?");
         let said = Kinds::default().known("tfjobs").unwrap_err().to_string();
-        assert!(said.contains("trainyard crd"), "{said}");
+        assert!(said.contains("trainyard crd |"), "{said}");
+        for word in ["vcjob", "Queue", "jobs.batch.volcano.sh"] {
+            let said = Kinds::default().known(word).unwrap_err().to_string();
+            assert!(said.contains("trainyard crd --volcano"), "{said}");
+        }
         assert_eq!(distance("pods", "pods"), 0);
         assert_eq!(distance("tfjbos", "tfjobs"), 1);
         assert_eq!(distance("pods", "persistentvolumes"), usize::MAX);

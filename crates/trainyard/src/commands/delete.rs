@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_hours(168);
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command")]
 pub(crate) struct Delete {
-    /// KIND NAME…, KIND/NAME…, or a TFJob's NAME
+    /// KIND NAME…, KIND/NAME…, or a job's NAME
     #[arg(value_name = "WHAT")]
     words: Vec<String>,
     #[command(flatten)]
@@ -165,7 +165,7 @@ impl Delete {
 
     async fn of_words(&self, cluster: &Cluster, kinds: &Kinds) -> Result<Vec<Doomed>, Failure> {
         let mut doomed = Vec::new();
-        for selection in selection::read(kinds, &self.words)? {
+        for selection in selection::resolve(cluster, kinds, &self.words).await? {
             let kind = selection.kind;
             if !selection.names.is_empty() {
                 if self.all || self.selector.is_some() {

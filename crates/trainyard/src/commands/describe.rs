@@ -6,12 +6,13 @@ mod job;
 mod plain;
 mod pod;
 mod sheet;
+mod volcano;
 
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{events::is_about, selection};
+use super::{events::Subject, job as jobs, selection};
 use crate::cluster::{self, Access, Cluster, Kind, Kinds, Query};
 use crate::failure::Failure;
 use crate::output;
@@ -20,12 +21,12 @@ use sheet::Sheet;
 
 /// Describe objects: what they are, how they are, what has happened to them
 ///
-/// `trainyard describe mnist` shows a TFJob as a tree: its conditions, every replica with its pods,
+/// `trainyard describe mnist` shows a job as a tree: its conditions, every replica with its pods,
 /// restarts and exit codes, why it failed if it did, and the events of all of them. Other kinds are
 /// described too: `describe pod mnist-worker-0`, `describe node/a`.
 #[derive(Debug, Args)]
 pub(crate) struct Describe {
-    /// KIND, KIND NAME…, KIND/NAME…, or a TFJob's NAME
+    /// KIND, KIND NAME…, KIND/NAME…, or a job's NAME
     #[arg(value_name = "WHAT")]
     words: Vec<String>,
     /// Objects with these labels
@@ -49,7 +50,7 @@ impl Describe {
             let kinds = Kinds::of(&cluster).await?;
             let mut failures = Vec::new();
             let mut shown = false;
-            for selection in selection::read(&kinds, &self.words)? {
+            for selection in selection::resolve(&cluster, &kinds, &self.words).await? {
                 let kind = &selection.kind;
                 let mut objects = Vec::new();
                 if selection.names.is_empty() {
@@ -87,16 +88,16 @@ impl Describe {
     ) -> Result<String, Failure> {
         let now = Timestamp::now();
         let mut sheet = Sheet::new(now);
-        if kind.is_tfjob() {
-            let selector = format!(
-                "{}={}",
-                trainyard_api::names::LABEL_JOB,
-                text(object, &["metadata", "name"])
-            );
+        if let Some(label) = jobs::label(kind).filter(|_| kind.is_training()) {
+            let selector = format!("{label}={}", text(object, &["metadata", "name"]));
             let query = Query::default().with("labelSelector", selector);
             let namespace = text(object, &["metadata", "namespace"]);
             let pods = cluster.objects(kinds.known("pods")?, Some(namespace), &query).await?;
-            job::describe(&mut sheet, object, &pods);
+            if kind.is_tfjob() {
+                job::describe(&mut sheet, object, &pods);
+            } else {
+                volcano::describe(&mut sheet, object, &pods);
+            }
         } else if kind.group.is_empty() && kind.kind == "Pod" {
             pod::describe(&mut sheet, object);
         } else {
@@ -120,7 +121,8 @@ impl Describe {
         let (name, uid) = (text(object, &["metadata", "name"]), text(object, &["metadata", "uid"]));
         let namespace = text(object, &["metadata", "namespace"]);
         let namespace = if namespace.is_empty() { None } else { Some(namespace) };
-        let query = if kind.is_tfjob() {
+        let subject = kind.is_training().then(|| Subject::of(kind, object));
+        let query = if subject.is_some() {
             Query::default()
         } else {
             let fields = format!("involvedObject.name={name},involvedObject.kind={}", kind.kind);
@@ -133,8 +135,8 @@ impl Describe {
             Err(error) => return Err(error.into()),
         };
         found.retain(|event| {
-            if kind.is_tfjob() {
-                is_about(event, name)
+            if let Some(subject) = &subject {
+                subject.is_in(event)
             } else {
                 // A node's events carry its name for a UID.
                 let about = text(event, &["involvedObject", "uid"]);
@@ -146,7 +148,7 @@ impl Describe {
             sheet.field("Events", "<none>");
         } else {
             sheet.heading("Events");
-            sheet.table(2, &events::described(&found, sheet.now, kind.is_tfjob()));
+            sheet.table(2, &events::described(&found, sheet.now, subject.is_some()));
         }
         Ok(())
     }

@@ -1,13 +1,16 @@
 //! `trainyard events`: what has happened, to a job and everything that belongs to it, or at all.
 
+mod subject;
+
 use std::time::Duration;
 
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::Value;
-use trainyard_api::names;
 
-use super::selection;
+pub(super) use subject::Subject;
+
+use super::job;
 use crate::cluster::{self, Access, Cluster, Kind, Kinds, Query};
 use crate::failure::Failure;
 use crate::output;
@@ -16,11 +19,11 @@ use crate::present::{events, text};
 
 /// Show what has happened, in order
 ///
-/// `trainyard events mnist` shows the events of that TFJob, its pods and its services; without a
-/// name all events of the namespace.
+/// `trainyard events mnist` shows the events of that job, its pods, its services and its pod group;
+/// without a name all events of the namespace.
 #[derive(Debug, Args)]
 pub(crate) struct Events {
-    /// A TFJob's name
+    /// A job's name
     #[arg(value_name = "JOB")]
     job: Option<String>,
     /// Go on as things happen
@@ -41,22 +44,21 @@ pub(crate) struct Events {
 
 impl Events {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let word = self.job.clone().map(|job| vec![job]).unwrap_or_default();
-        let job = selection::job_names(&word)?.first().map(|name| (*name).to_owned());
         cluster::run(async {
             let cluster = self.access.connect().await?;
             let kinds = Kinds::of(&cluster).await?;
             let kind = kinds.known("events.v1")?;
-            if let Some(job) = &job {
-                self.must_exist(&cluster, &kinds, kind, job).await?;
-            }
+            let job = match &self.job {
+                Some(word) => Some(subject(&cluster, &kinds, kind, word).await?),
+                None => None,
+            };
             let mut layout = Columns::default();
             let scope = (!self.all_namespaces).then_some(cluster.namespace.as_str());
             let pages = cluster.list(kind, scope, &Query::default(), false).await?;
             let mut found: Vec<Value> = pages
                 .iter()
                 .flat_map(|page| page["items"].as_array().into_iter().flatten())
-                .filter(|event| self.wants(event, job.as_deref()))
+                .filter(|event| self.wants(event, job.as_ref()))
                 .cloned()
                 .collect();
             events::sort(&mut found);
@@ -71,7 +73,7 @@ impl Events {
                 let revision =
                     pages.last().map(|page| text(page, &["metadata", "resourceVersion"]));
                 let revision = revision.unwrap_or_default().to_owned();
-                return self.follow(&cluster, kind, job.as_deref(), layout, revision).await;
+                return self.follow(&cluster, kind, job.as_ref(), layout, revision).await;
             }
             if found.is_empty() {
                 let place = scope.map_or(String::new(), |name| format!(" in {name} namespace"));
@@ -81,40 +83,18 @@ impl Events {
         })
     }
 
-    /// A name that no job has, and no event tells of, is a slip.
-    async fn must_exist(
-        &self,
-        cluster: &Cluster,
-        kinds: &Kinds,
-        events: &Kind,
-        job: &str,
-    ) -> Result<(), Failure> {
-        let Some(kind) = kinds.find(names::CRD_NAME) else { return Ok(()) };
-        match cluster.get(kind, &cluster.namespace, job, None).await {
-            Err(error) if error.code() == 404 => {
-                let all =
-                    cluster.objects(events, Some(&cluster.namespace), &Query::default()).await?;
-                if all.iter().any(|event| is_about(event, job)) {
-                    return Ok(());
-                }
-                Err(Failure::from(error).hint("`trainyard get` lists the jobs"))
-            }
-            answer => answer.map(drop).map_err(Failure::from),
-        }
-    }
-
-    fn wants(&self, event: &Value, job: Option<&str>) -> bool {
+    fn wants(&self, event: &Value, job: Option<&Subject>) -> bool {
         let kind = text(event, &["type"]);
         let typed =
             self.types.is_empty() || self.types.iter().any(|one| one.eq_ignore_ascii_case(kind));
-        typed && job.is_none_or(|job| is_about(event, job))
+        typed && job.is_none_or(|job| job.is_in(event))
     }
 
     async fn follow(
         &self,
         cluster: &Cluster,
         kind: &Kind,
-        job: Option<&str>,
+        job: Option<&Subject>,
         mut layout: Columns,
         mut revision: String,
     ) -> Result<(), Failure> {
@@ -146,44 +126,21 @@ impl Events {
     }
 }
 
-/// Whether an event is about a job or one of its replicas.
-pub(super) fn is_about(event: &Value, job: &str) -> bool {
-    let (kind, name) =
-        (text(event, &["involvedObject", "kind"]), text(event, &["involvedObject", "name"]));
-    match kind {
-        names::KIND | "PodGroup" => name == job,
-        "Pod" | "Service" | "EndpointSlice" => is_replica(name, job),
-        _ => false,
-    }
-}
-
-/// Whether a name is that of a job's replica: `mnist-worker-0`.
-fn is_replica(name: &str, job: &str) -> bool {
-    let rest = name.strip_prefix(job).and_then(|rest| rest.strip_prefix('-'));
-    rest.and_then(|rest| rest.split_once('-')).is_some_and(|(kind, index)| {
-        let known = ["chief", "master", "worker", "ps", "evaluator", names::TENSORBOARD];
-        known.contains(&kind)
-            && !index.is_empty()
-            && index.bytes().all(|byte| byte.is_ascii_digit())
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn events_of_a_job_are_its_own_and_its_replicas() {
-        let about = |kind: &str, name: &str| {
-            is_about(&json!({"involvedObject": {"kind": kind, "name": name}}), "mnist")
-        };
-        assert!(about("TFJob", "mnist") && about("Pod", "mnist-worker-12"));
-        assert!(about("Service", "mnist-tensorboard-0"));
-        assert!(!about("TFJob", "mnist-2") && !about("Pod", "mnist-2-worker-0"));
-        assert!(
-            !about("Pod", "mnist") && !about("Pod", "mnist-worker-") && !about("Node", "mnist")
-        );
+/// The job that a word means. A name that no job has, and no event tells of, is a slip.
+async fn subject(
+    cluster: &Cluster,
+    kinds: &Kinds,
+    events: &Kind,
+    word: &str,
+) -> Result<Subject, Failure> {
+    match job::find(cluster, kinds, word).await {
+        Ok((kind, object)) => Ok(Subject::of(&kind, &object)),
+        Err(failure) => {
+            let name = word.split_once('/').map_or(word, |(_, name)| name);
+            let gone = Subject::gone(name);
+            let all = cluster.objects(events, Some(&cluster.namespace), &Query::default()).await?;
+            let is_told = !name.is_empty() && all.iter().any(|event| gone.is_in(event));
+            if is_told { Ok(gone) } else { Err(failure) }
+        }
     }
 }

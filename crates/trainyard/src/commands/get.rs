@@ -7,6 +7,7 @@ mod watch;
 
 use clap::Args;
 use serde_json::Value;
+use trainyard_api::volcano;
 
 use super::selection::{self, Selection};
 use crate::cluster::{self, Access, Cluster, Kinds, Query};
@@ -16,16 +17,16 @@ use crate::present::columns::Columns;
 use crate::present::format::{self, Format};
 use crate::present::table::{Options, Table};
 
-/// Show objects: TFJobs, their pods, anything the server has
+/// Show objects: jobs, their pods, anything the server has
 ///
-/// `trainyard get` lists the TFJobs; `get mnist` shows the one of that name; `get pods`,
+/// `trainyard get` lists the TFJobs, and the Volcano Jobs if there are any; `get mnist` shows the one of that name; `get pods`,
 /// `get tfjobs,pods`, `get pod/a tfjob/b` whatever else. Kinds may be written as singular, plural,
 /// short name or with their group.
 #[derive(Debug, Args)]
 #[command(visible_alias = "list")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command")]
 pub(crate) struct Get {
-    /// KIND, KIND NAME…, KIND/NAME…, or a TFJob's NAME
+    /// KIND, KIND NAME…, KIND/NAME…, or a job's NAME
     #[arg(value_name = "WHAT")]
     words: Vec<String>,
     /// How: wide, yaml, json, name, jsonpath=TEMPLATE or custom-columns=NAME:PATH,…
@@ -73,7 +74,8 @@ impl Get {
         cluster::run(async {
             let cluster = self.access.connect().await?;
             let kinds = Kinds::of(&cluster).await?;
-            let selections = selection::read(&kinds, &self.words)?;
+            let mut selections = selection::resolve(&cluster, &kinds, &self.words).await?;
+            selections.extend(self.more(&cluster, &kinds).await?);
             self.check(&selections)?;
             if self.watch || self.watch_only {
                 return self.follow(&cluster, &selections).await;
@@ -84,6 +86,15 @@ impl Get {
             };
             shown.map_err(|failure| selection::advise(&kinds, &self.words, failure))
         })
+    }
+
+    /// Volcano Jobs belong to all jobs, where there are some.
+    async fn more(&self, cluster: &Cluster, kinds: &Kinds) -> Result<Option<Selection>, Failure> {
+        let kind = kinds.find(volcano::names::CRD_NAME).filter(|_| self.words.is_empty());
+        let Some(kind) = kind else { return Ok(None) };
+        let some = cluster.objects(kind, self.scope(cluster), &self.query()).await?;
+        let selection = Selection { kind: kind.clone(), names: Vec::new() };
+        Ok((!some.is_empty()).then_some(selection))
     }
 
     fn check(&self, selections: &[Selection]) -> Result<(), Failure> {

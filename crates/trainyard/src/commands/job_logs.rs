@@ -29,7 +29,7 @@ use crate::present::paint::{Painter, When};
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command")]
 pub(crate) struct Logs {
-    /// A TFJob's name, or pod/NAME, job/NAME
+    /// A job's name, or tfjob/NAME, vcjob/NAME, job/NAME, pod/NAME
     #[arg(value_name = "WHAT")]
     what: String,
     /// Go on until the job has finished

@@ -177,7 +177,9 @@ impl Machine {
                 let text = std::fs::read_to_string(file).map_err(|error| {
                     Failure::other(format!("reading {}", file.display()), &error)
                 })?;
-                ConfigFile::parse(&text, file).map_err(Failure::usage)?
+                // Of a bare name the folder would be empty, and paths in it relative for ever.
+                let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+                ConfigFile::parse(&text, &file).map_err(Failure::usage)?
             }
             None => ConfigFile::default(),
         };

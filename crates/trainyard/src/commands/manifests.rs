@@ -6,9 +6,12 @@
 mod deployment;
 mod node;
 mod rights;
+mod scheduler;
+mod volcano;
 
 use clap::{ArgAction, Args};
 use serde_json::{Value, json};
+use trainyard_api::volcano::crd;
 
 use crate::{failure::Failure, output, yaml};
 
@@ -22,9 +25,12 @@ const NAME: &str = "trainyard-operator";
 ///
 /// `trainyard manifests | kubectl apply -f -` installs or updates; applying twice changes nothing.
 ///
+/// Volcano's kinds and the gang scheduler come along only when they are asked for.
+///
 /// With --node: the account that `trainyard node` uses, with its rights, and nothing else; its
 /// namespace must be there.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command")]
 pub(crate) struct Manifests {
     /// Namespace of the operator, `kubeflow` if not given; with --node of the account, `kube-system`
     #[arg(long, short, value_parser = namespace)]
@@ -36,8 +42,19 @@ pub(crate) struct Manifests {
     #[arg(long, default_value_t = true, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", action = ArgAction::Set, value_name = "BOOL")]
     crds: bool,
+    /// Volcano Jobs too: their definitions, and the operator's rights to run them. Not where Volcano
+    /// itself is installed
+    #[arg(long)]
+    volcano: bool,
+    /// The gang scheduler too, which then starts the pods of TFJobs all together or not at all
+    #[arg(long)]
+    scheduler: bool,
+    /// Who schedules the pods of TFJobs as gangs, as the operator's flag of that name has it; with
+    /// --scheduler trainyard if not given
+    #[arg(long, value_name = "NAME")]
+    gang_scheduler_name: Option<String>,
     /// Print what nodes need to join the cluster, instead of the operator
-    #[arg(long, conflicts_with_all = ["image", "crds"])]
+    #[arg(long, conflicts_with_all = ["image", "crds", "volcano", "scheduler", "gang_scheduler_name"])]
     node: bool,
 }
 
@@ -58,16 +75,50 @@ impl Manifests {
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
         })];
         if self.crds {
-            objects.push(trainyard_api::crd::tfjob_crd());
+            objects.extend(self.definitions());
         }
-        objects.push(rights::service_account(namespace));
+        objects.extend(self.operator(namespace));
+        if self.scheduler {
+            objects.extend(scheduler::objects(namespace, &self.image));
+        }
+        objects
+    }
+
+    /// The kinds that there are; without Volcano Jobs only those that pods are scheduled by.
+    fn definitions(&self) -> Vec<Value> {
+        let mut all = vec![trainyard_api::crd::tfjob_crd()];
+        if self.volcano {
+            all.extend([crd::job_crd(), crd::command_crd()]);
+        }
+        if self.volcano || self.scheduler {
+            all.extend([crd::pod_group_crd(), crd::queue_crd()]);
+        }
+        all
+    }
+
+    fn operator(&self, namespace: &str) -> Vec<Value> {
+        let gang = self.gang_scheduler_name.as_deref();
+        let gang = gang.or_else(|| self.scheduler.then_some("trainyard"));
+        let mut objects = vec![rights::service_account(namespace)];
         objects.push(rights::cluster_role());
         objects.push(rights::cluster_role_binding(namespace));
+        let mut args = vec!["operator".to_owned(), "--leader-elect".to_owned()];
+        if let Some(name) = gang {
+            objects.extend(volcano::gangs(namespace, name));
+            args.push(format!("--gang-scheduler-name={name}"));
+        }
+        if self.volcano {
+            objects.extend(volcano::jobs(namespace));
+        }
+        args.push(format!("--volcano-jobs={}", if self.volcano { "always" } else { "never" }));
         objects.push(rights::lease_role(namespace));
         objects.push(rights::lease_role_binding(namespace));
         objects.extend(rights::user_roles());
-        objects.push(deployment::service(namespace));
-        objects.push(deployment::deployment(namespace, &self.image));
+        if self.volcano || self.scheduler {
+            objects.extend(volcano::user_roles(self.volcano));
+        }
+        objects.push(deployment::service(namespace, &deployment::OPERATOR));
+        objects.push(deployment::deployment(namespace, &self.image, &deployment::OPERATOR, &args));
         objects
     }
 }
@@ -75,6 +126,23 @@ impl Manifests {
 /// Labels of every object of the operator.
 fn labels() -> Value {
     labels_of("operator")
+}
+
+/// A role in every namespace, and what gives it to an account of that name or another.
+fn bound(name: &str, account: (&str, &str), labels: &Value, rules: &Value) -> [Value; 2] {
+    let (namespace, account) = account;
+    [
+        json!({
+            "apiVersion": rights::RBAC_V1, "kind": "ClusterRole",
+            "metadata": {"name": name, "labels": labels}, "rules": rules,
+        }),
+        json!({
+            "apiVersion": rights::RBAC_V1, "kind": "ClusterRoleBinding",
+            "metadata": {"name": name, "labels": labels},
+            "roleRef": {"apiGroup": rights::RBAC, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+        }),
+    ]
 }
 
 /// Labels of every object of a part of Trainyard.

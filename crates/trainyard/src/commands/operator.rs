@@ -1,12 +1,14 @@
-//! `trainyard operator`: runs the TFJob operator against a cluster until it is told to stop.
+//! `trainyard operator`: runs the operator of TFJobs and Volcano Jobs against a cluster until it is told to stop.
 //!
 //! Owns flags, logs, the connection, signals and sockets; the work itself is `trainyard-operator`.
 
 mod flags;
-mod go_syntax;
+mod gangs;
+pub(super) mod go_syntax;
 mod inherited;
-mod listen;
-mod logs;
+pub(super) mod leader;
+pub(super) mod listen;
+pub(super) mod logs;
 
 use std::time::Duration;
 
@@ -15,8 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 use trainyard_operator::{Error, Operator, serve};
 
-pub(crate) use flags::{Flags, LEASE};
+pub(crate) use flags::Flags;
 pub(crate) use go_syntax::two_dashes;
+pub(crate) use leader::LEASE;
 
 use super::{client, signals};
 use crate::failure::Failure;

@@ -113,6 +113,8 @@ impl Run<'_> {
             listener,
             node: Some(node),
             api_only: false,
+            // Who looks into a yard that stays may want any kind.
+            volcano_jobs: self.flags.keep || self.bundle.is_volcanos(),
             operator_lines,
         };
         Yard::start(plan).await
@@ -198,7 +200,7 @@ impl Run<'_> {
                     headers.push(Header {
                         job: job.name.clone(),
                         namespace: job.namespace.clone(),
-                        kind: job.row.kind,
+                        kind: job.row.title,
                         replicas: counted(&members),
                         beside: (job.row.beside)(&job.object),
                         room,

@@ -2,7 +2,8 @@
 //!
 //! Must not know what is done with them.
 
-use crate::cluster::{Kind, Kinds};
+use super::job;
+use crate::cluster::{Cluster, Kind, Kinds};
 use crate::failure::Failure;
 
 /// Objects of one kind.
@@ -103,23 +104,24 @@ pub(super) fn labels(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// The names of jobs, for commands that are about nothing else: `mnist`, `tfjob/mnist`.
-pub(super) fn job_names(words: &[String]) -> Result<Vec<&str>, Failure> {
-    words
-        .iter()
-        .map(|word| match word.split_once('/') {
-            None if word.is_empty() => Err(Failure::usage("a job's name is empty")),
-            None => Ok(word.as_str()),
-            Some((kind, name)) if is_tfjob(kind) && !name.is_empty() => Ok(name),
-            Some(_) => Err(Failure::usage(format!("{word:?} is no TFJob"))
-                .hint("write the job's name, or tfjob/NAME")),
-        })
-        .collect()
-}
-
-fn is_tfjob(word: &str) -> bool {
-    let word = word.to_lowercase();
-    ["tfjob", "tfjobs"].contains(&word.split('.').next().unwrap_or_default())
+/// The same as [`read`], with a look at the server: one word alone that is no TFJob's name may be a
+/// Volcano Job's.
+pub(super) async fn resolve(
+    cluster: &Cluster,
+    kinds: &Kinds,
+    words: &[String],
+) -> Result<Vec<Selection>, Failure> {
+    let mut selections = read(kinds, words)?;
+    let volcanos = kinds.find(trainyard_api::volcano::names::CRD_NAME);
+    if let ([word], [selection], Some(_)) = (words, selections.as_mut_slice(), volcanos)
+        && !word.contains('/')
+        && selection.kind.is_tfjob()
+        && selection.names == [word.as_str()]
+        && let Some((kind, _)) = job::named(cluster, kinds, word).await?
+    {
+        selection.kind = kind;
+    }
+    Ok(selections)
 }
 
 #[cfg(test)]
@@ -169,12 +171,5 @@ mod tests {
         for words in [&[""][..], &["pods", ""], &["pods", "a", ""]] {
             assert!(chosen(words).unwrap_err().contains("a word is empty"), "{words:?}");
         }
-    }
-
-    #[test]
-    fn jobs_by_name_or_with_their_kind() {
-        let words = ["a".to_owned(), "tfjob/b".into(), "TFJobs.kubeflow.org/c".into()];
-        assert_eq!(job_names(&words).unwrap(), ["a", "b", "c"]);
-        assert!(job_names(&["pod/x".to_owned()]).is_err());
     }
 }

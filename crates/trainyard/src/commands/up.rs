@@ -66,6 +66,7 @@ async fn stay(
         listener,
         node,
         api_only: flags.api_only,
+        volcano_jobs: true,
         operator_lines,
     };
     let mut yard = Yard::start(plan).await?;

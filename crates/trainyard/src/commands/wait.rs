@@ -1,6 +1,7 @@
 //! `trainyard wait`: until objects are as they should be.
 
 mod goal;
+mod volcano;
 
 use std::time::Duration;
 
@@ -24,12 +25,12 @@ const AGAIN: Duration = Duration::from_millis(500);
 
 /// Wait until objects are as they should be
 ///
-/// `trainyard wait mnist` waits until the TFJob has finished: exit code 0 if it has succeeded, 1 if
-/// it has failed. With --for whatever else is waited for; exit code 5 when the time is up. A job
+/// `trainyard wait mnist` waits until the job has finished: exit code 0 if it has succeeded, 1 if
+/// it has failed. A Volcano Job has each of its phases as a condition, as condition=Completed. With --for whatever else is waited for; exit code 5 when the time is up. A job
 /// that can no longer come to what is waited for ends the waiting at once.
 #[derive(Debug, Args)]
 pub(crate) struct Wait {
-    /// KIND NAME…, KIND/NAME…, or a TFJob's NAME
+    /// KIND NAME…, KIND/NAME…, or a job's NAME
     #[arg(required = true, value_name = "WHAT")]
     words: Vec<String>,
     /// condition=TYPE[=STATUS], delete, jsonpath={PATH}[=VALUE] or create
@@ -73,7 +74,7 @@ impl Wait {
                 };
             }
             for (kind, name) in objects {
-                if self.goal.is_none() && !kind.is_tfjob() {
+                if self.goal.is_none() && !kind.is_training() {
                     return Err(Failure::usage(format!("what is {} to become?", kind.word()))
                         .hint("say it with --for: condition=Ready, delete, jsonpath={…}=VALUE"));
                 }
@@ -98,7 +99,7 @@ impl Wait {
         kinds: &Kinds,
     ) -> Result<Vec<(Kind, String)>, Failure> {
         let mut objects = Vec::new();
-        for selection in selection::read(kinds, &self.words)? {
+        for selection in selection::resolve(cluster, kinds, &self.words).await? {
             let kind = selection.kind;
             if selection.names.is_empty() {
                 if !self.all && self.selector.is_none() {
@@ -158,7 +159,12 @@ async fn one(cluster: &Cluster, kind: &Kind, name: &str, goal: &Goal) -> Result<
 
 /// Whether the goal is reached; an error if it never will be.
 fn judged(kind: &Kind, name: &str, goal: &Goal, object: &Value) -> Result<bool, Failure> {
-    match goal.judge(object, kind.is_tfjob())? {
+    let verdict = if kind.is_volcano_job() && !matches!(goal, Goal::Path { .. }) {
+        goal.judge(&volcano::conditions(object), true)?
+    } else {
+        goal.judge(object, kind.is_tfjob())?
+    };
+    match verdict {
         Verdict::Reached => Ok(true),
         Verdict::NotYet => Ok(false),
         Verdict::Never(why) => Err(Failure::plain(format!("{}/{name}: {why}", kind.word()))),

@@ -103,6 +103,15 @@ impl Bundle {
         if name.starts_with('.') || name.is_empty() { format!("job{name}") } else { name }
     }
 
+    /// Whether it needs kinds of Volcano's beyond those by which pods are scheduled.
+    pub(crate) fn is_volcanos(&self) -> bool {
+        let jobs = self.jobs.iter().map(|job| &job.object);
+        jobs.chain(self.others.iter().map(|other| &other.object)).any(|object| {
+            let version = text(object, &["apiVersion"]);
+            version.starts_with("batch.volcano.sh/") || version.starts_with("bus.volcano.sh/")
+        })
+    }
+
     /// All namespaces that objects are in.
     pub(crate) fn namespaces(&self) -> BTreeSet<&str> {
         let jobs = self.jobs.iter().map(|job| job.namespace.as_str());
@@ -129,8 +138,8 @@ fn twice(jobs: &[Job]) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
     for job in jobs {
         let name = text(&job.object, &["metadata", "name"]);
-        if !name.is_empty() && !seen.insert((job.row.kind, &job.namespace, name)) {
-            let problem = format!("{}: a second {} {name:?}", job.place, job.row.kind);
+        if !name.is_empty() && !seen.insert((job.row.title, &job.namespace, name)) {
+            let problem = format!("{}: a second {} {name:?}", job.place, job.row.title);
             return Err(Failure::invalid(vec![problem]).hint("give each job a name of its own"));
         }
     }
@@ -224,6 +233,25 @@ mod tests {
             assert_eq!(failure.exit_code(), 3);
             assert!(failure.to_string().contains(words), "{failure}");
         }
+    }
+
+    #[test]
+    fn a_volcano_job_brings_its_kinds_and_names_its_queue() {
+        let job = |queue: &str| {
+            manifest(json!({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+                "metadata": {"name": "vj"}, "spec": {"queue": queue, "tasks": [],
+                "volumes": [{"mountPath": "/data", "volumeClaimName": "data"}]}}))
+        };
+        let queue = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+            "metadata": {"name": "vision"}});
+        let bundle = Bundle::sort(vec![job("vision"), manifest(queue)], "team", &[]).unwrap();
+        assert!(bundle.is_volcanos());
+        assert_eq!(bundle.others[0].object["metadata"].get("namespace"), None);
+        assert_eq!(bundle.claims_made_up, [("team".to_owned(), "data".to_owned())]);
+        let failure = Bundle::sort(vec![job("vision")], "team", &[]).unwrap_err();
+        assert!(failure.to_string().contains("vj uses Queue \"vision\", which is in no file"));
+        let own = Bundle::sort(vec![tfjob(&json!({"name": "a"}), &json!({}))], "team", &[]);
+        assert!(!own.unwrap().is_volcanos());
     }
 
     #[test]

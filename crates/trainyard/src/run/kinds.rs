@@ -5,6 +5,9 @@
 
 mod batch;
 mod tfjob;
+mod volcano;
+
+use std::borrow::Cow;
 
 use serde_json::Value;
 
@@ -13,12 +16,16 @@ use serde_json::Value;
 pub(crate) struct JobKind {
     pub(crate) group: &'static str,
     pub(crate) kind: &'static str,
+    /// How people call it, where its kind alone does not say which.
+    pub(crate) title: &'static str,
     /// The label by which its pods name their job.
     pub(crate) label: &'static str,
-    /// Whether its members start all together or not at all.
-    pub(crate) is_gang: bool,
     /// The pods that a job asks for.
     pub(crate) members: fn(&Value) -> Vec<Member<'_>>,
+    /// Those of them that start all together or not at all; none where each starts by itself.
+    pub(crate) gang: fn(&Value) -> Vec<Member<'_>>,
+    /// The objects that it names itself, beside those of its pods.
+    pub(crate) uses: fn(&Value) -> Vec<Use<'_>>,
     /// The names of its replicas, as far as they are known before there are pods.
     pub(crate) known: fn(&Value) -> Vec<String>,
     /// The replica that a pod of it plays.
@@ -32,10 +39,10 @@ pub(crate) struct JobKind {
 }
 
 /// A pod that a job asks for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Member<'a> {
     /// The kind of replica, as `worker`.
-    pub(crate) role: &'a str,
+    pub(crate) role: Cow<'a, str>,
     pub(crate) index: u64,
     pub(crate) template: &'a Value,
 }
@@ -45,6 +52,15 @@ impl Member<'_> {
     pub(crate) fn replica(&self) -> String {
         format!("{}-{}", self.role.to_lowercase(), self.index)
     }
+}
+
+/// An object that a job cannot do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Use<'a> {
+    pub(crate) kind: &'static str,
+    pub(crate) name: &'a str,
+    /// Whether it is in the job's namespace, or in none.
+    pub(crate) is_namespaced: bool,
 }
 
 /// How a job has ended.
@@ -72,7 +88,7 @@ pub(crate) enum Cause {
 }
 
 /// All kinds.
-const ALL: [&JobKind; 2] = [&tfjob::TFJOB, &batch::JOB];
+const ALL: [&JobKind; 3] = [&tfjob::TFJOB, &batch::JOB, &volcano::JOB];
 
 /// The row of an object; none when it is no job.
 pub(crate) fn of(object: &Value) -> Option<&'static JobKind> {
@@ -83,5 +99,5 @@ pub(crate) fn of(object: &Value) -> Option<&'static JobKind> {
 
 /// The names of all kinds.
 pub(crate) fn names() -> String {
-    ALL.map(|row| row.kind).join(", ")
+    ALL.map(|row| row.title).join(", ")
 }

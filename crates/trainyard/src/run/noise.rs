@@ -11,8 +11,8 @@ const BARE: [&str; 5] = [
     "If you would like to use GPU. Follow the guide",
 ];
 
-/// Warnings and errors of the runtime that mean only that there is no GPU, or less.
-const HARMLESS: [&str; 12] = [
+/// Warnings and errors of the runtime that mean only that there is no GPU, or that a step has ended.
+const HARMLESS: [&str; 13] = [
     "cuda_driver",
     "cuda_executor",
     "cuda_platform",
@@ -25,6 +25,7 @@ const HARMLESS: [&str; 12] = [
     "libcudart",
     "gpu_device.cc",
     "Could not find cuda drivers",
+    "Local rendezvous is aborting with status: ABORTED: Cleanup",
 ];
 
 /// Whether a line is noise.
@@ -69,6 +70,7 @@ mod tests {
             "I0000 00:00:1763193600.123456   12345 port.cc:153] oneDNN custom operations are on.",
             "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
             "E0000 00:00:1763193600.123456   12345 cuda_dnn.cc:8310] Unable to register cuDNN factory",
+            "W0000 00:00:1763193600.123456     138 local_rendezvous.cc:412] Local rendezvous is aborting with status: ABORTED: Cleanup 78153",
             "To enable the following instructions: AVX2 FMA, in other operations, rebuild TensorFlow",
         ] {
             assert!(is_noise(line), "{line}");

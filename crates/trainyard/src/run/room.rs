@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use trainyard_sched::{Amounts, Delta, Explanation, GroupKey, Node, Pod, Remedy, State};
 
 use super::bundle::Job;
+use super::kinds::Member;
 use super::words::{amount, counted, written};
 use crate::commands::apply::without_nulls;
 use crate::present::{items, text};
@@ -35,14 +36,17 @@ pub(crate) fn look(job: &Job, nodes: &[Value]) -> Room {
         has.add(&node.has);
         state.apply(Delta::Node(Box::new(node)));
     }
-    let members = (job.row.members)(&job.object);
+    let (members, gang) = ((job.row.members)(&job.object), (job.row.gang)(&job.object));
     let mut asked = Amounts::default();
+    for member in &members {
+        let pod = serde_json::from_value::<Pod>(pod(job, 0, member, None));
+        asked.add(&pod.map(|pod| pod.asks).unwrap_or_default());
+    }
+    // Who starts later waits for room and does not keep the others.
+    let (tried, size) = if gang.is_empty() { (&members, None) } else { (&gang, Some(gang.len())) };
     let mut keys = Vec::new();
-    for (at, member) in members.iter().enumerate() {
-        let size = job.row.is_gang.then_some(members.len());
-        let pod = pod(job, at, &member.replica(), member.template, size);
-        let Ok(pod) = serde_json::from_value::<Pod>(pod) else { continue };
-        asked.add(&pod.asks);
+    for (at, member) in tried.iter().enumerate() {
+        let Ok(pod) = serde_json::from_value::<Pod>(pod(job, at, member, size)) else { continue };
         keys.push(pod.group.clone());
         state.apply(Delta::Pod(Box::new(pod)));
     }
@@ -52,13 +56,16 @@ pub(crate) fn look(job: &Job, nodes: &[Value]) -> Room {
         state.explain(key, 0).filter(|why| why.waiting > 0 && !why.shortages.is_empty())
     });
     match short {
-        Some(why) => told(job, &why, &members.iter().map(|m| m.role).collect::<Vec<_>>()),
+        Some(why) => {
+            told(job, &why, &tried.iter().map(|one| one.role.as_ref()).collect::<Vec<_>>())
+        }
         None => Room::Fits { asked, has },
     }
 }
 
 /// The pod that a member will be, as far as the scheduler looks at it.
-fn pod(job: &Job, number: usize, replica: &str, template: &Value, gang: Option<usize>) -> Value {
+fn pod(job: &Job, number: usize, member: &Member<'_>, gang: Option<usize>) -> Value {
+    let (replica, template) = (member.replica(), member.template);
     let mut spec = template["spec"].clone();
     if !spec.is_object() {
         spec = json!({});
@@ -250,6 +257,28 @@ mod tests {
         let (problem, hint) = short(2, &json!({"limits": {"nvidia.com/gpu": 1}}));
         assert_eq!(problem, "mnist asks for 2 nvidia.com/gpu and this machine has none");
         assert!(hint.contains("`--without nvidia.com/gpu`"), "{hint}");
+    }
+
+    #[test]
+    fn only_what_starts_together_must_fit() {
+        let job = |least: u64| {
+            let worker = json!({"spec": {"containers": [
+                {"name": "w", "resources": {"requests": {"cpu": "1"}}}]}});
+            let object = json!({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+                "metadata": {"name": "vj"}, "spec": {"minAvailable": least, "tasks": [
+                    {"name": "worker", "replicas": 6, "minAvailable": 1, "template": worker}]}});
+            let row = super::super::kinds::of(&object).unwrap();
+            Job { row, place: "f".into(), namespace: "default".into(), name: "vj".into(), object }
+        };
+        let Room::Fits { asked, .. } = look(&job(4), &[node()]) else {
+            unreachable!("four of six fit, and four are enough")
+        };
+        assert_eq!(asked.get("cpu"), 6000);
+        let Room::Short { problems, hint } = look(&job(5), &[node()]) else {
+            unreachable!("five do not fit")
+        };
+        assert_eq!(problems, ["vj asks for 5.0 cpu in 5 pods and 4.0 are free: 1.0 too little"]);
+        assert!(hint.contains("4 workers instead of 5"), "{hint}");
     }
 
     #[test]

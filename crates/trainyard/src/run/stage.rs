@@ -11,6 +11,8 @@ use crate::commands::files::Manifest;
 use crate::failure::Failure;
 use crate::present::text;
 
+const MERGE: &str = "application/merge-patch+json";
+
 /// A job that the yard has.
 #[derive(Debug, Clone)]
 pub(crate) struct Staged {
@@ -84,7 +86,7 @@ fn in_order(others: &[Manifest]) -> Vec<&Manifest> {
 
 /// What others need to be there.
 fn is_first(object: &Value) -> bool {
-    ["PersistentVolume", "StorageClass", "PriorityClass", "ServiceAccount"]
+    ["PersistentVolume", "StorageClass", "PriorityClass", "ServiceAccount", "Queue"]
         .contains(&text(object, &["kind"]))
 }
 
@@ -113,12 +115,30 @@ async fn other(
         return Ok(());
     }
     match send(cluster, kind, place, object, dry_run).await {
-        // Every namespace has some objects by itself.
-        Err(failure) if kind.kind == "ServiceAccount" && failure.to_string().contains("exists") => {
-            Ok(())
-        }
+        // Every namespace has some objects by itself, and every yard some queues.
+        Err(failure) if failure.to_string().contains("exists") => match kind.kind.as_str() {
+            "ServiceAccount" => Ok(()),
+            "Queue" => change(cluster, kind, place, object, dry_run).await,
+            _ => Err(failure),
+        },
         answer => answer.map(drop),
     }
+}
+
+/// Makes an object that is there by itself what the files say.
+async fn change(
+    cluster: &Cluster,
+    kind: &Kind,
+    place: &str,
+    object: &Value,
+    dry_run: DryRun,
+) -> Result<(), Failure> {
+    let (namespace, name) =
+        (text(object, &["metadata", "namespace"]), text(object, &["metadata", "name"]));
+    let object = without_nulls(object.clone());
+    let query = dry_run.query().with("fieldValidation", "Strict");
+    let sent = cluster.patch(kind, (namespace, name, ""), MERGE, &object, &query).await;
+    sent.map(drop).map_err(|error| refused(place, error))
 }
 
 /// Whether the files bring a volume that the claim is meant to have.

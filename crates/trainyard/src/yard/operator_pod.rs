@@ -1,5 +1,4 @@
-//! The operator as people look for it: a pod in `kubeflow` whose log is the operator's, and the
-//! definition of TFJob.
+//! The operator as people look for it: a pod in `kubeflow` whose log is the operator's.
 //!
 //! Must not know how the operator works.
 
@@ -19,14 +18,6 @@ pub(super) fn name() -> String {
     format!("{LABEL}-0")
 }
 
-/// Makes the definition of TFJob what this version of the program has.
-pub(super) async fn define(client: &Client) -> Result<(), Failure> {
-    let definitions = api(client, "apiextensions.k8s.io", "CustomResourceDefinition", None);
-    put(&definitions, trainyard_api::tfjob_crd())
-        .await
-        .map_err(|error| Failure::other("installing the definition of TFJob", &error))
-}
-
 /// Shows the operator.
 pub(super) async fn show(client: &Client) -> Result<(), Failure> {
     let failed = |doing: &str, error: &kube::Error| Failure::other(doing, error);
@@ -39,7 +30,12 @@ pub(super) async fn show(client: &Client) -> Result<(), Failure> {
     Ok(())
 }
 
-fn api(client: &Client, group: &str, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {
+pub(super) fn api(
+    client: &Client,
+    group: &str,
+    kind: &str,
+    namespace: Option<&str>,
+) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
     match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
@@ -48,7 +44,7 @@ fn api(client: &Client, group: &str, kind: &str, namespace: Option<&str>) -> Api
 }
 
 /// Creates an object, or makes the one that is there like it.
-async fn put(api: &Api<DynamicObject>, object: Value) -> Result<(), kube::Error> {
+pub(super) async fn put(api: &Api<DynamicObject>, object: Value) -> Result<(), kube::Error> {
     let wanted: DynamicObject =
         serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
     match api.create(&PostParams::default(), &wanted).await {

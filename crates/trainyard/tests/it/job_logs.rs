@@ -52,7 +52,7 @@ fn replicas_are_merged_followed_and_kept() {
     assert_eq!(text.matches("| one\n").count(), 2, "{text}");
     let ended = yard.run(&["logs", "nothing"]);
     assert_eq!(ended.code, 1);
-    assert!(ended.err.contains("neither a TFJob nor a pod \"nothing\""), "{}", ended.err);
+    assert!(ended.err.contains("neither a job nor a pod \"nothing\""), "{}", ended.err);
 }
 
 #[test]

@@ -7,4 +7,5 @@ mod operator;
 mod printing;
 mod process;
 mod render;
+mod volcano;
 mod yard;

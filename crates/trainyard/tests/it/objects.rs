@@ -275,7 +275,7 @@ fn jobs_and_other_objects_are_described() {
     assert!(text.contains("TFJob/mnist"), "{text}");
     let ended = yard.run(&["events", "nothing"]);
     assert_eq!(ended.code, 1);
-    assert!(ended.err.contains("tfjobs.kubeflow.org \"nothing\" not found"), "{}", ended.err);
+    assert!(ended.err.contains("neither a TFJob nor a Volcano Job \"nothing\""), "{}", ended.err);
 }
 
 #[test]

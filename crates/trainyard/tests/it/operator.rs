@@ -92,12 +92,9 @@ fn get(address: &str, path: &str) -> (u16, String) {
 #[test]
 fn it_waits_for_the_api_server_and_ends_in_order() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut operator =
-        Running::start(&kubeconfig(folder.path()), &["-gang-scheduler-name=volcano"]);
-    operator.line(
-        "--gang-scheduler-name has no effect: gang scheduling is not supported yet: \
-         pods are scheduled one by one",
-    );
+    let flags = ["-gang-scheduler-name=volcano", "-monitoring-port=1"];
+    let mut operator = Running::start(&kubeconfig(folder.path()), &flags);
+    operator.line("--monitoring-port has no effect: metrics are served at --metrics-bind-address");
     let line = operator.line("serving metrics");
     let address = line["address"].as_str().expect("an address").to_owned();
     assert_eq!(get(&address, "/healthz").0, 200);

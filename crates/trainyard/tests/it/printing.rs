@@ -27,6 +27,20 @@ fn the_definition_is_part_of_the_manifests_unless_not_wanted() {
 }
 
 #[test]
+fn volcanos_definitions_and_the_scheduler_come_when_asked() {
+    let volcano = run(&["crd", "--volcano"]).out;
+    for name in ["jobs.batch", "commands.bus", "podgroups.scheduling", "queues.scheduling"] {
+        assert!(volcano.contains(&format!("\n  name: {name}.volcano.sh\n")), "{name}");
+    }
+    assert_eq!(format!("{}---\n{volcano}", run(&["crd"]).out), run(&["crd", "--all"]).out);
+    let few = run(&["manifests"]).out;
+    assert!(!few.contains("volcano.sh") && !few.contains("trainyard-scheduler"));
+    let all = run(&["manifests", "--volcano", "--scheduler"]).out;
+    assert!(all.contains("\n  name: jobs.batch.volcano.sh\n"));
+    assert!(all.contains("\n  name: trainyard-scheduler\n"));
+}
+
+#[test]
 fn the_default_image_has_our_version() {
     let out = run(&["manifests"]).out;
     assert!(out.contains(concat!("image: trainyard:", env!("CARGO_PKG_VERSION"), "\n")));

@@ -198,31 +198,3 @@ fn a_jobs_words_to_its_node_go_to_its_pods() {
         assert_eq!(pod["metadata"]["annotations"], json!({key("a"): a, key("b"): "job"}));
     }
 }
-
-#[test]
-fn a_scheduler_is_told_of_gangs_if_it_is_to_know() {
-    let template = json!({"spec": {"containers": [{"name": "tensorflow", "image": "tf"}]}});
-    let spec = json!({"tfReplicaSpecs": {
-        "Worker": {"replicas": 3, "template": template}, "PS": {"template": template},
-    }});
-    let spec = TfJobSpec::parse(spec).unwrap();
-    let meta = Meta { name: "mnist".into(), ..Meta::default() };
-    let annotations = |config: &Config, status: &JobStatus| {
-        let builder = Builder { meta: &meta, spec: &spec, config };
-        let id = ReplicaId { kind: ReplicaType::Worker, index: 0 };
-        builder.pod(id, status).unwrap().body["metadata"]["annotations"].clone()
-    };
-    let fresh = JobStatus::default();
-    assert_eq!(annotations(&Config::default(), &fresh), Value::Null);
-    let gangs = Config { gangs: true, ..Config::default() };
-    let told =
-        |size: &str| json!({names::ANNOTATION_GANG: "mnist", names::ANNOTATION_GANG_SIZE: size});
-    assert_eq!(annotations(&gangs, &fresh), told("4"));
-    let mut later = JobStatus::default();
-    let done = later.replica_statuses.entry(ReplicaType::Worker).or_default();
-    "1-2".clone_into(&mut done.completed_indexes);
-    assert_eq!(annotations(&gangs, &later), told("2"));
-    let done = later.replica_statuses.entry(ReplicaType::Ps).or_default();
-    "0".clone_into(&mut done.completed_indexes);
-    assert_eq!(annotations(&gangs, &later), told("1"));
-}

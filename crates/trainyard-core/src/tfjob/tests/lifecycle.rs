@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
+    child::Child,
     plan::{Mark, Write},
     tfjob::world::{World, template},
 };
@@ -49,8 +50,8 @@ fn services_come_before_pods_and_evidence_before_both() {
         .map(|stage| {
             let kind = |write: &Write| match write {
                 Write::PatchStatus { .. } => "status",
-                Write::CreateService(_) => "service",
-                Write::CreatePod(_) => "pod",
+                Write::Create(Child::Service, _) => "service",
+                Write::Create(Child::Pod, _) => "pod",
                 _ => "other",
             };
             stage.writes.iter().map(kind).collect()

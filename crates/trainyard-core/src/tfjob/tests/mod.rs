@@ -1,6 +1,8 @@
 //! Table tests of whole passes: what a job looks like after this and that has happened.
 
 mod ends;
+mod gang_rules;
+mod gangs;
 mod lifecycle;
 mod limits;
 mod restarts;

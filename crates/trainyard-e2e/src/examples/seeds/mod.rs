@@ -28,5 +28,7 @@ mod tests {
             let given = fs::read_to_string(folder_of("seeds").join(given)).unwrap();
             assert_eq!(given, fs::read_to_string(own.join(known)).unwrap(), "{known}");
         }
+        let given = fs::read_to_string(folder_of("volcano").join("tftest.yaml")).unwrap();
+        assert_eq!(given, fs::read_to_string(own.join("tftest.yaml")).unwrap());
     }
 }

@@ -13,7 +13,7 @@ use crate::present::time::{between, time};
 use crate::present::{items, text};
 
 /// Replicas of one type that are shown one by one; of more only those that are not as they should be.
-const ONE_BY_ONE: usize = 20;
+pub(super) const ONE_BY_ONE: usize = 20;
 
 pub(super) fn describe(sheet: &mut Sheet, job: &Value, pods: &[Value]) {
     sheet.metadata(job);
@@ -137,7 +137,7 @@ fn one_type(sheet: &mut Sheet, job: &Value, key: &str, spec: &Value, wanted: u64
     }
 }
 
-fn is_fine(pod: &Value) -> bool {
+pub(super) fn is_fine(pod: &Value) -> bool {
     ["Running", "Succeeded"].contains(&text(pod, &["status", "phase"]))
 }
 

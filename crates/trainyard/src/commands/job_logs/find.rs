@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 use trainyard_api::names;
 
+use super::super::job;
 use crate::cluster::{Cluster, Kind, Kinds};
 use crate::failure::Failure;
 use crate::present::text;
@@ -20,16 +21,6 @@ pub(super) struct Found {
     pub(super) job: Option<(Kind, Value)>,
     /// The labels of its pods; none when a pod alone is meant.
     pub(super) selector: Option<String>,
-}
-
-/// How the pods of a kind of job are labelled.
-fn label(kind: &Kind) -> Option<&'static str> {
-    match (kind.group.as_str(), kind.kind.as_str()) {
-        (names::GROUP, names::KIND) => Some(names::LABEL_JOB),
-        ("batch.volcano.sh", "Job") => Some("volcano.sh/job-name"),
-        ("batch", "Job") => Some("job-name"),
-        _ => None,
-    }
 }
 
 /// Finds what a word means: a job by name, a pod if there is no such job, or `kind/name`.
@@ -53,20 +44,16 @@ pub(super) async fn find(
             cluster.get(kind, &cluster.namespace, name, None).await?;
             return Ok(found(name, None, None));
         }
-        let label = label(kind).ok_or_else(|| {
+        let label = job::label(kind).ok_or_else(|| {
             Failure::usage(format!("a {} has no logs", kind.word()))
-                .hint("name a TFJob, a Job or a pod")
+                .hint("name a TFJob, a Volcano Job, a Job or a pod")
         })?;
         let job = cluster.get(kind, &cluster.namespace, name, None).await?;
         return Ok(found(name, Some((kind.clone(), job)), Some(format!("{label}={name}"))));
     }
-    let selector = format!("{}={word}", names::LABEL_JOB);
-    if let Some(kind) = kinds.find(names::CRD_NAME) {
-        match cluster.get(kind, &cluster.namespace, word, None).await {
-            Ok(job) => return Ok(found(word, Some((kind.clone(), job)), Some(selector))),
-            Err(error) if error.code() == 404 => {}
-            Err(error) => return Err(error.into()),
-        }
+    if let Some((kind, object)) = job::named(cluster, kinds, word).await? {
+        let selector = job::label(&kind).map(|label| format!("{label}={word}"));
+        return Ok(found(word, Some((kind, object)), selector));
     }
     match cluster.get(&pods, &cluster.namespace, word, None).await {
         Ok(_) => return Ok(found(word, None, None)),
@@ -76,10 +63,11 @@ pub(super) async fn find(
     // A job that was deleted may have left its logs.
     let left = |state: &Path| trainyard_node::kept_runs(state, &cluster.namespace, word);
     if kept.and_then(|state| left(state).ok()).is_some_and(|runs| !runs.is_empty()) {
+        let selector = format!("{}={word}", names::LABEL_JOB);
         return Ok(found(word, None, Some(selector)));
     }
     Err(Failure::plain(format!(
-        "there is neither a TFJob nor a pod {word:?} in namespace {:?}",
+        "there is neither a job nor a pod {word:?} in namespace {:?}",
         cluster.namespace
     ))
     .hint("`trainyard get` lists the jobs; -n names another namespace"))
@@ -111,6 +99,10 @@ mod tests {
             names::LABEL_TYPE: "worker", names::LABEL_INDEX: "0",
         }}});
         assert_eq!(replica(&pod), "worker-0");
+        let pod = json!({"metadata": {"name": "vj-ps-1", "labels": {
+            "volcano.sh/task-spec": "ps", "volcano.sh/task-index": "1",
+        }}});
+        assert_eq!(replica(&pod), "ps-1");
         assert_eq!(replica(&json!({"metadata": {"name": "alone"}})), "alone");
     }
 }

@@ -1,34 +1,54 @@
-//! The operator's pod: how it runs, is probed and found.
+//! The pods of the operator and the scheduler: how they run, are probed and found.
 //!
-//! It passes the Pod Security Standard *restricted*.
+//! They pass the Pod Security Standard *restricted*.
 
 use serde_json::{Value, json};
 
-use super::{NAME, labels};
+use super::{NAME, labels_of, scheduler};
 
 const METRICS_PORT: u16 = 8080;
 const PROBES_PORT: u16 = 8081;
 /// Any account but root; the number that images without a user database have agreed on.
 const USER: u32 = 65532;
 
-/// Labels by which the Deployment and the Service find the pods. A Deployment's cannot change.
-fn selector() -> Value {
-    json!({"app.kubernetes.io/name": "trainyard", "app.kubernetes.io/component": "operator"})
+/// A program that runs in a pod.
+pub(super) struct Program {
+    name: &'static str,
+    component: &'static str,
+    /// Labels by which people and tools know it, beside ours.
+    known_by: &'static [(&'static str, &'static str)],
 }
 
-/// The labels of the pods: ours, and those by which people and tools know a TFJob operator.
-fn pod_labels() -> Value {
-    let mut labels = labels();
-    labels["name"] = "tf-job-operator".into();
-    labels["control-plane"] = "kubeflow-training-operator".into();
+pub(super) const OPERATOR: Program = Program {
+    name: NAME,
+    component: "operator",
+    known_by: &[("name", "tf-job-operator"), ("control-plane", "kubeflow-training-operator")],
+};
+
+pub(super) const SCHEDULER: Program =
+    Program { name: scheduler::NAME, component: "scheduler", known_by: &[] };
+
+/// Labels by which the Deployment and the Service find the pods. A Deployment's cannot change.
+fn selector(program: &Program) -> Value {
+    json!({
+        "app.kubernetes.io/name": "trainyard",
+        "app.kubernetes.io/component": program.component,
+    })
+}
+
+fn pod_labels(program: &Program) -> Value {
+    let mut labels = labels_of(program.component);
+    for (name, value) in program.known_by {
+        labels[*name] = (*value).into();
+    }
     labels
 }
 
-pub(super) fn service(namespace: &str) -> Value {
+pub(super) fn service(namespace: &str, program: &Program) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {
-            "name": NAME, "namespace": namespace, "labels": labels(),
+            "name": program.name, "namespace": namespace, "labels": labels_of(program.component),
             "annotations": {
                 "prometheus.io/scrape": "true",
                 "prometheus.io/path": "/metrics",
@@ -36,43 +56,49 @@ pub(super) fn service(namespace: &str) -> Value {
             },
         },
         "spec": {
-            "selector": selector(),
+            "selector": selector(program),
             "ports": [{"name": "monitoring-port", "port": METRICS_PORT, "targetPort": "metrics"}],
         },
     })
 }
 
-pub(super) fn deployment(namespace: &str, image: &str) -> Value {
+pub(super) fn deployment(
+    namespace: &str,
+    image: &str,
+    program: &Program,
+    args: &[String],
+) -> Value {
+    let Program { name, component, .. } = program;
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
+        "metadata": {"name": name, "namespace": namespace, "labels": labels_of(component)},
         "spec": {
             "replicas": 1,
-            "selector": {"matchLabels": selector()},
+            "selector": {"matchLabels": selector(program)},
             "template": {
                 "metadata": {
-                    "labels": pod_labels(),
+                    "labels": pod_labels(program),
                     "annotations": {"sidecar.istio.io/inject": "false"},
                 },
                 "spec": {
-                    "serviceAccountName": NAME,
+                    "serviceAccountName": name,
                     "terminationGracePeriodSeconds": 30,
                     "securityContext": {
                         "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER,
                         "seccompProfile": {"type": "RuntimeDefault"},
                     },
-                    "containers": [container(image)],
+                    "containers": [container(image, component, args)],
                 },
             },
         },
     })
 }
 
-fn container(image: &str) -> Value {
+fn container(image: &str, name: &str, args: &[String]) -> Value {
     json!({
-        "name": "operator",
+        "name": name,
         "image": image,
-        "args": ["operator", "--leader-elect"],
+        "args": args,
         "env": [
             own_field("MY_POD_NAMESPACE", "metadata.namespace"),
             own_field("MY_POD_NAME", "metadata.name"),

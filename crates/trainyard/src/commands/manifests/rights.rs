@@ -19,7 +19,7 @@ pub(super) fn service_account(namespace: &str) -> Value {
     })
 }
 
-/// What the operator does in every namespace.
+/// What the operator does in every namespace for TFJobs.
 pub(super) fn cluster_role() -> Value {
     let status = format!("{PLURAL}/status");
     let finalizers = format!("{PLURAL}/finalizers");
@@ -62,11 +62,16 @@ pub(super) fn lease_role(namespace: &str) -> Value {
     json!({
         "apiVersion": RBAC_V1, "kind": "Role",
         "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
-        "rules": [
-            rule(COORDINATION, "leases", &["create"]),
-            named(rule(COORDINATION, "leases", &["get", "update"]), LEASE),
-        ],
+        "rules": lease_rules(LEASE),
     })
+}
+
+/// What holding a lease takes.
+pub(super) fn lease_rules(name: &str) -> Value {
+    json!([
+        rule(COORDINATION, "leases", &["create"]),
+        named(rule(COORDINATION, "leases", &["get", "update"]), name),
+    ])
 }
 
 pub(super) fn lease_role_binding(namespace: &str) -> Value {
@@ -78,14 +83,15 @@ pub(super) fn lease_role_binding(namespace: &str) -> Value {
     })
 }
 
+pub(super) const READ: [&str; 3] = ["get", "list", "watch"];
+pub(super) const WRITE: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
 /// Roles that join the cluster's own `view`, `edit` and `admin`, and those of Kubeflow profiles.
 pub(super) fn user_roles() -> [Value; 3] {
-    const READ: [&str; 3] = ["get", "list", "watch"];
-    const WRITE: [&str; 8] =
-        ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
     let status = format!("{PLURAL}/status");
     let scale = format!("{PLURAL}/scale");
-    [("view", false), ("edit", true), ("admin", true)].map(|(role, writes)| {
+    USERS.map(|(role, writes)| {
         let mut rules = vec![rule(GROUP, PLURAL, if writes { &WRITE } else { &READ })];
         rules.push(rule(GROUP, &status, &["get"]));
         rules.push(rule(
@@ -93,16 +99,22 @@ pub(super) fn user_roles() -> [Value; 3] {
             &scale,
             if writes { &["get", "patch", "update"] } else { &["get"] },
         ));
-        let mut labels = labels();
-        labels[format!("{RBAC}/aggregate-to-{role}")] = "true".into();
-        labels[format!("rbac.authorization.kubeflow.org/aggregate-to-kubeflow-{role}")] =
-            "true".into();
-        labels["app.kubernetes.io/component"] = "access".into();
-        json!({
-            "apiVersion": RBAC_V1, "kind": "ClusterRole",
-            "metadata": {"name": format!("trainyard-{role}"), "labels": labels},
-            "rules": rules,
-        })
+        user_role(&format!("trainyard-{role}"), role, &rules)
+    })
+}
+
+/// The roles of people, and whether they may change anything.
+pub(super) const USERS: [(&str, bool); 3] = [("view", false), ("edit", true), ("admin", true)];
+
+/// A role that joins one of the cluster's own.
+pub(super) fn user_role(name: &str, role: &str, rules: &[Value]) -> Value {
+    let mut labels = labels();
+    labels[format!("{RBAC}/aggregate-to-{role}")] = "true".into();
+    labels[format!("rbac.authorization.kubeflow.org/aggregate-to-kubeflow-{role}")] = "true".into();
+    labels["app.kubernetes.io/component"] = "access".into();
+    json!({
+        "apiVersion": RBAC_V1, "kind": "ClusterRole",
+        "metadata": {"name": name, "labels": labels}, "rules": rules,
     })
 }
 

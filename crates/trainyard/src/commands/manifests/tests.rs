@@ -7,25 +7,26 @@ use serde_json::{Value, json};
 use super::*;
 use crate::yaml;
 
-fn objects() -> Vec<Value> {
-    Manifests {
-        namespace: Some("ops".to_owned()),
-        image: "registry/ty:1".to_owned(),
-        crds: true,
-        node: false,
-    }
-    .objects()
-}
-
-fn of_nodes() -> Vec<Value> {
+fn printed(flags: &[&str]) -> Vec<Value> {
+    let words = ["trainyard", "manifests", "-nops"].iter().chain(flags);
     let crate::cli::Command::Manifests(manifests) =
-        crate::cli::parse(["trainyard", "manifests", "--node", "-nops"].map(Into::into))
-            .unwrap()
-            .command
+        crate::cli::parse(words.map(Into::into)).unwrap().command
     else {
         panic!("another command");
     };
     manifests.objects()
+}
+
+fn objects() -> Vec<Value> {
+    printed(&["--image=registry/ty:1"])
+}
+
+fn of_nodes() -> Vec<Value> {
+    printed(&["--node"])
+}
+
+fn complete() -> Vec<Value> {
+    printed(&["--image=registry/ty:1", "--volcano", "--scheduler"])
 }
 
 fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
@@ -80,7 +81,7 @@ fn kinds_and_order() {
 fn everything_that_has_a_namespace_is_in_the_one_asked_for() {
     let cluster_wide =
         ["Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"];
-    for object in objects() {
+    for object in complete() {
         let wide = cluster_wide.contains(&object["kind"].as_str().unwrap());
         let expected = if wide { Value::Null } else { json!("ops") };
         assert_eq!(object["metadata"]["namespace"], expected, "{object}");
@@ -158,15 +159,120 @@ fn the_operator_may_do_exactly_this() {
 }
 
 #[test]
-fn the_pod_is_restricted_and_can_be_found() {
-    let objects = objects();
-    let deployment = find(&objects, "Deployment", NAME);
+fn volcanos_kinds_and_the_scheduler_only_when_asked() {
+    let few = kinds(&objects());
+    let more = |flags: &[&str]| -> Vec<String> {
+        kinds(&printed(flags)).into_iter().filter(|kind| !few.contains(kind)).collect()
+    };
+    let gangs =
+        ["ClusterRole", "ClusterRoleBinding"].map(|k| format!("{k}/trainyard-operator-gangs"));
+    assert_eq!(more(&["--gang-scheduler-name=volcano"]), gangs);
+    let volcano = more(&["--volcano"]);
+    for name in [
+        "CustomResourceDefinition/jobs.batch.volcano.sh",
+        "CustomResourceDefinition/queues.scheduling.volcano.sh",
+        "ClusterRole/trainyard-operator-volcano",
+        "ClusterRole/trainyard-volcano-edit",
+    ] {
+        assert!(volcano.iter().any(|kind| kind == name), "{name} in {volcano:?}");
+    }
+    assert!(!volcano.iter().any(|kind| kind.contains("gangs") || kind.contains("scheduler")));
+    let scheduler = more(&["--scheduler"]);
+    for name in [
+        "CustomResourceDefinition/podgroups.scheduling.volcano.sh",
+        "ClusterRole/trainyard-operator-gangs",
+        "Deployment/trainyard-scheduler",
+        "Role/trainyard-scheduler",
+    ] {
+        assert!(scheduler.iter().any(|kind| kind == name), "{name} in {scheduler:?}");
+    }
+    assert!(!scheduler.iter().any(|kind| kind.contains("jobs.batch")), "{scheduler:?}");
+}
+
+#[test]
+fn the_operator_is_told_what_its_rights_allow() {
+    let args = |flags: &[&str]| {
+        let objects = printed(flags);
+        let pod = &find(&objects, "Deployment", NAME)["spec"]["template"]["spec"];
+        pod["containers"][0]["args"].to_string()
+    };
+    assert_eq!(args(&[]), r#"["operator","--leader-elect","--volcano-jobs=never"]"#);
+    assert_eq!(args(&["--volcano"]), r#"["operator","--leader-elect","--volcano-jobs=always"]"#);
+    assert!(args(&["--scheduler"]).contains("--gang-scheduler-name=trainyard"));
+    let flags = ["--scheduler", "--gang-scheduler-name=volcano"];
+    assert!(args(&flags).contains("--gang-scheduler-name=volcano"));
+}
+
+#[test]
+fn the_additions_allow_exactly_this() {
+    let objects = complete();
+    let groups = "scheduling.volcano.sh/podgroups: create delete get list patch watch".to_owned();
+    let classes = "scheduling.k8s.io/priorityclasses: list watch".to_owned();
+    let gangs = rights(&objects, "ClusterRole", "trainyard-operator-gangs");
+    assert_eq!(gangs, [groups.clone(), classes.clone()].into());
+    let expected = [
+        "/configmaps: create delete get list patch watch",
+        "/persistentvolumeclaims: create get list watch",
+        "batch.volcano.sh/jobs/finalizers: update",
+        "batch.volcano.sh/jobs/status: patch",
+        "batch.volcano.sh/jobs: delete list watch",
+        "bus.volcano.sh/commands: delete list watch",
+        "networking.k8s.io/networkpolicies: create delete get list watch",
+        &groups,
+        &classes,
+    ];
+    let volcano = rights(&objects, "ClusterRole", "trainyard-operator-volcano");
+    assert_eq!(volcano, expected.map(str::to_owned).into());
+    let plugins = printed(&["--gang-scheduler-name=scheduler-plugins"]);
+    let plugins = rights(&plugins, "ClusterRole", "trainyard-operator-gangs");
+    assert!(plugins.iter().any(|line| line.starts_with("scheduling.x-k8s.io/podgroups")));
+}
+
+#[test]
+fn the_scheduler_may_do_exactly_this() {
+    let objects = complete();
+    let expected = [
+        "/events: create patch",
+        "/nodes: list watch",
+        "/persistentvolumeclaims: list watch",
+        "/persistentvolumes: list watch",
+        "/pods/binding: create",
+        "/pods/status: patch",
+        "/pods: delete list watch",
+        "bus.volcano.sh/commands: delete list watch",
+        "scheduling.k8s.io/priorityclasses: list watch",
+        "scheduling.volcano.sh/podgroups: list patch watch",
+        "scheduling.volcano.sh/queues/status: patch",
+        "scheduling.volcano.sh/queues: create list watch",
+    ];
+    let everywhere = rights(&objects, "ClusterRole", scheduler::NAME);
+    assert_eq!(everywhere, expected.map(str::to_owned).into());
+    let leases = [
+        "coordination.k8s.io/leases trainyard-scheduler: get update",
+        "coordination.k8s.io/leases: create",
+    ];
+    assert_eq!(rights(&objects, "Role", scheduler::NAME), leases.map(str::to_owned).into());
+}
+
+#[test]
+fn the_pods_are_restricted_and_can_be_found() {
+    let objects = complete();
+    let operator = restricted(&objects, NAME);
+    assert_eq!(operator["name"], "tf-job-operator");
+    assert_eq!(operator["control-plane"], "kubeflow-training-operator");
+    let scheduler = restricted(&objects, scheduler::NAME);
+    assert_eq!(scheduler["app.kubernetes.io/component"], "scheduler");
+}
+
+/// Checks a Deployment; the labels of its pods.
+fn restricted(objects: &[Value], name: &str) -> Value {
+    let deployment = find(objects, "Deployment", name);
     let template = &deployment["spec"]["template"];
     let pod = &template["spec"];
     assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
     assert!(pod["securityContext"]["runAsUser"].as_u64().unwrap() > 0);
     assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
-    assert_eq!(pod["serviceAccountName"], NAME);
+    assert_eq!(pod["serviceAccountName"], name);
     let container = &pod["containers"][0];
     assert_eq!(container["image"], "registry/ty:1");
     let security = &container["securityContext"];
@@ -182,28 +288,29 @@ fn the_pod_is_restricted_and_can_be_found() {
     assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
 
     let labels = &template["metadata"]["labels"];
-    assert_eq!(labels["name"], "tf-job-operator");
-    assert_eq!(labels["control-plane"], "kubeflow-training-operator");
-    let service = find(&objects, "Service", NAME);
+    let service = find(objects, "Service", name);
     for selector in [&deployment["spec"]["selector"]["matchLabels"], &service["spec"]["selector"]] {
         for (label, value) in selector.as_object().unwrap() {
             assert_eq!(&labels[label], value);
         }
     }
+    labels.clone()
 }
 
 #[test]
-fn the_pod_runs_with_flags_that_exist() {
-    let objects = objects();
-    let args =
-        &find(&objects, "Deployment", NAME)["spec"]["template"]["spec"]["containers"][0]["args"];
-    let args = args.as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
-    crate::cli::parse(["trainyard"].into_iter().chain(args).map(Into::into)).unwrap();
+fn the_pods_run_with_flags_that_exist() {
+    let objects = complete();
+    for name in [NAME, scheduler::NAME] {
+        let pod = &find(&objects, "Deployment", name)["spec"]["template"]["spec"];
+        let args = pod["containers"][0]["args"].as_array().unwrap().iter();
+        let args = args.map(|arg| arg.as_str().unwrap());
+        crate::cli::parse(["trainyard"].into_iter().chain(args).map(Into::into)).unwrap();
+    }
 }
 
 #[test]
 fn the_text_reads_back_as_the_same_objects() {
-    let objects = [objects(), of_nodes()].concat();
+    let objects = [complete(), of_nodes()].concat();
     let text = yaml::to_string(&objects);
     let read = yaml::parse(text.as_bytes()).unwrap();
     assert_eq!(read.into_iter().map(|document| document.value).collect::<Vec<_>>(), objects);
@@ -211,9 +318,8 @@ fn the_text_reads_back_as_the_same_objects() {
 
 #[test]
 fn without_the_definition() {
-    let namespace = Some("ops".to_owned());
-    let manifests = Manifests { namespace, image: "i".to_owned(), crds: false, node: false };
-    let kinds: Vec<_> = manifests.objects().iter().map(|object| object["kind"].clone()).collect();
+    let objects = printed(&["--crds=false"]);
+    let kinds: Vec<_> = objects.iter().map(|object| object["kind"].clone()).collect();
     assert!(!kinds.contains(&json!("CustomResourceDefinition")));
     assert_eq!(kinds.len(), 11);
 }

@@ -7,27 +7,23 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use trainyard_api::CleanPodPolicy;
-use trainyard_operator::{LeaderOptions, Options};
+use trainyard_operator::Options;
 
 use super::{
+    gangs::Gangs,
     go_syntax::{boolean, duration},
     inherited::Inherited,
+    leader::{LEASE, Timing, given},
     listen::{Endpoint, endpoint},
     logs::Logs,
 };
 use crate::failure::Failure;
 
-/// Name of the lease, that of the reference operator: the two never act at the same time.
-pub(crate) const LEASE: &str = "1ca428e5.training-operator.kubeflow.org";
-
-/// Where a pod finds its namespace.
-const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-
 /// Job kinds the reference operator knows.
 const SCHEMES: [&str; 7] =
     ["tfjob", "pytorchjob", "xgboostjob", "mpijob", "paddlejob", "jaxjob", "mxjob"];
 
-/// Run the TFJob operator against a cluster
+/// Run the operator of TFJobs and Volcano Jobs against a cluster
 ///
 /// Runs until it gets SIGTERM or SIGINT, or loses its lease (exit code 1). Takes the command line
 /// of the reference operator: one dash or two, `--flag=value` or `--flag value`, booleans without
@@ -56,7 +52,7 @@ pub(crate) struct Flags {
     #[arg(long, default_value_t = Options::default().passes, alias = "threadiness",
         value_parser = count, value_name = "N")]
     controller_threads: usize,
-    /// Job kinds to run; TFJob always is, the others never are
+    /// Job kinds to run of the reference operator's; TFJob always is, the others never are
     #[arg(long, value_name = "KIND", action = clap::ArgAction::Append, value_parser = SCHEMES,
         ignore_case = true)]
     enable_scheme: Vec<String>,
@@ -90,6 +86,8 @@ pub(crate) struct Flags {
     pub(super) health_probe_bind_address: Endpoint,
 
     #[command(flatten)]
+    gangs: Gangs,
+    #[command(flatten)]
     leader: Leader,
     #[command(flatten)]
     pub(super) logs: Logs,
@@ -108,18 +106,14 @@ struct Leader {
     /// Name of the lease
     #[arg(long = "leader-election-id", default_value = LEASE, value_name = "NAME")]
     lease_name: String,
-    /// Namespace of the lease [default: the pod's own, else kubeflow]
-    #[arg(long = "leader-election-namespace", env = "MY_POD_NAMESPACE", value_name = "NAMESPACE")]
-    lease_namespace: Option<String>,
-    /// How long others wait for a holder that does not renew
-    #[arg(long = "leader-elect-lease-duration", default_value = "15s", value_parser = duration, value_name = "DURATION")]
-    lease_duration: Duration,
-    /// A holder that could not renew for this long stops acting
-    #[arg(long = "leader-elect-renew-deadline", default_value = "10s", value_parser = duration, value_name = "DURATION")]
-    renew_deadline: Duration,
-    /// Pause between two attempts
-    #[arg(long = "leader-elect-retry-period", default_value = "2s", value_parser = duration, value_name = "DURATION")]
-    retry_period: Duration,
+    #[command(flatten)]
+    timing: Timing,
+}
+
+impl Leader {
+    fn options(&self) -> Result<Option<trainyard_operator::LeaderOptions>, Failure> {
+        self.elect.then(|| self.timing.options(&self.lease_name)).transpose()
+    }
 }
 
 impl Flags {
@@ -136,6 +130,8 @@ impl Flags {
         options.qps = self.kube_api_qps.filter(|qps| *qps > 0.0);
         options.burst = self.burst();
         options.leader = self.leader.options()?;
+        options.planner.gang = self.gangs.gang();
+        options.volcano_jobs = self.gangs.volcano_jobs();
         Ok(options)
     }
 
@@ -153,58 +149,16 @@ impl Flags {
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.inherited.notes().collect();
         if self.enable_scheme.iter().any(|kind| !kind.eq_ignore_ascii_case("tfjob")) {
-            notes.push("--enable-scheme has no effect: TFJobs and nothing else are run".to_owned());
+            notes.push(
+                "--enable-scheme has no effect: of its kinds TFJob is run and nothing else"
+                    .to_owned(),
+            );
         }
         if self.kube_api_burst.is_some() && self.kube_api_qps.is_none_or(|qps| qps <= 0.0) {
             notes.push("--kube-api-burst has no effect without --kube-api-qps".to_owned());
         }
         notes
     }
-}
-
-impl Leader {
-    fn options(&self) -> Result<Option<LeaderOptions>, Failure> {
-        if !self.elect {
-            return Ok(None);
-        }
-        let (lease, renew, retry) = (self.lease_duration, self.renew_deadline, self.retry_period);
-        // Otherwise two could hold it, or a single failed attempt would lose it.
-        if lease <= renew || renew <= retry || retry.is_zero() {
-            let problem = format!(
-                "leader election with lease {lease:?}, deadline {renew:?}, retry {retry:?} \
-                 cannot work"
-            );
-            return Err(Failure::usage(problem).hint(
-                "choose --leader-elect-lease-duration > --leader-elect-renew-deadline > \
-                 --leader-elect-retry-period > 0",
-            ));
-        }
-        let namespace = given(self.lease_namespace.as_deref())
-            .or_else(|| given(std::fs::read_to_string(OWN_NAMESPACE).ok().as_deref()))
-            .unwrap_or_else(|| "kubeflow".to_owned());
-        Ok(Some(LeaderOptions {
-            lease_duration: lease,
-            renew_deadline: renew,
-            retry_period: retry,
-            ..LeaderOptions::new(namespace, self.lease_name.clone(), identity())
-        }))
-    }
-}
-
-/// A name for this process that no other has, readable in the lease.
-fn identity() -> String {
-    let host = ["MY_POD_NAME", "HOSTNAME"]
-        .iter()
-        .find_map(|variable| given(std::env::var(variable).ok().as_deref()))
-        .or_else(|| given(std::fs::read_to_string("/proc/sys/kernel/hostname").ok().as_deref()))
-        .unwrap_or_else(|| "operator".to_owned());
-    let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_micros();
-    format!("{host}_{:x}_{since:x}", std::process::id())
-}
-
-/// A value that is not empty. An empty environment variable is one that is not set.
-fn given(text: Option<&str>) -> Option<String> {
-    text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 fn clean_pod_policy(text: &str) -> Result<CleanPodPolicy, String> {

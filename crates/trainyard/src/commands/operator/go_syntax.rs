@@ -19,7 +19,7 @@ pub(crate) fn two_dashes(argument: &mut OsString) {
 }
 
 /// A boolean as Go's `flag` package reads it.
-pub(super) fn boolean(text: &str) -> Result<bool, String> {
+pub(crate) fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
@@ -28,7 +28,7 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
 }
 
 /// A duration such as `15s`, `1m30s`, `1.5h` or `0`. Never negative.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     const WRONG: &str = "write a duration with units, for example 15s, 1m30s or 250ms";
     /// Longest units first among those that begin alike.
     const UNITS: [(&str, f64); 7] = [

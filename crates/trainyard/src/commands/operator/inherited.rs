@@ -9,27 +9,20 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, parser::Va
 #[derive(Debug)]
 struct Known {
     name: &'static str,
-    /// May stand without a value.
-    boolean: bool,
     /// Why it means nothing here.
     why: &'static str,
 }
 
 const fn value(name: &'static str, why: &'static str) -> Known {
-    Known { name, boolean: false, why }
-}
-
-const fn boolean(name: &'static str, why: &'static str) -> Known {
-    Known { name, boolean: true, why }
+    Known { name, why }
 }
 
 const NO_WEBHOOK: &str =
     "there is no webhook: the validation rules are in the custom resource definition";
-const ONLY_TFJOB: &str = "only TFJobs are run";
-const NO_GANG: &str = "gang scheduling is not supported yet: pods are scheduled one by one";
+const ONLY_TFJOB: &str = "of the reference operator's kinds only TFJob is run";
 const NO_POLLING: &str = "nothing is polled: every deadline has its own timer";
 
-const KNOWN: [Known; 16] = [
+const KNOWN: [Known; 14] = [
     value("webhook-server-port", NO_WEBHOOK),
     value("webhook-service-name", NO_WEBHOOK),
     value("webhook-secret-name", NO_WEBHOOK),
@@ -37,8 +30,6 @@ const KNOWN: [Known; 16] = [
     value("pytorch-init-container-template-file", ONLY_TFJOB),
     value("pytorch-init-container-max-tries", ONLY_TFJOB),
     value("mpi-kubectl-delivery-image", ONLY_TFJOB),
-    value("gang-scheduler-name", NO_GANG),
-    boolean("enable-gang-scheduling", NO_GANG),
     value("monitoring-port", "metrics are served at --metrics-bind-address"),
     value("resyc-period", NO_POLLING),
     value("gc-interval", NO_POLLING),
@@ -75,16 +66,13 @@ impl FromArgMatches for Inherited {
 impl Args for Inherited {
     fn augment_args(command: Command) -> Command {
         command.args(KNOWN.iter().map(|flag| {
-            let arg = Arg::new(flag.name)
+            Arg::new(flag.name)
                 .long(flag.name)
                 .help(flag.why)
                 .value_name("IGNORED")
-                .help_heading("Accepted from the reference operator, without effect");
-            if flag.boolean {
-                arg.num_args(0..=1).require_equals(true).default_missing_value("true")
-            } else {
-                arg.action(ArgAction::Append).allow_hyphen_values(true)
-            }
+                .help_heading("Accepted from the reference operator, without effect")
+                .action(ArgAction::Append)
+                .allow_hyphen_values(true)
         }))
     }
 

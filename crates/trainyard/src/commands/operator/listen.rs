@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 /// An address as Go programs take it, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Endpoint {
+pub(crate) enum Endpoint {
     /// Not served.
     Off,
     /// Every address of the machine.
@@ -19,7 +19,7 @@ pub(super) enum Endpoint {
 }
 
 /// `:8080`, `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, or `0` for none.
-pub(super) fn endpoint(text: &str) -> Result<Endpoint, String> {
+pub(crate) fn endpoint(text: &str) -> Result<Endpoint, String> {
     const WRONG: &str = "write an address like :8080 or 127.0.0.1:8080, or 0 to turn it off";
     if text.is_empty() || text == "0" {
         return Ok(Endpoint::Off);
@@ -35,7 +35,7 @@ pub(super) fn endpoint(text: &str) -> Result<Endpoint, String> {
 }
 
 /// Opens the sockets. Both may be the same one: each answers for metrics and probes.
-pub(super) async fn all(
+pub(crate) async fn all(
     metrics: &Endpoint,
     probes: &Endpoint,
 ) -> Result<Vec<TcpListener>, Failure> {

@@ -35,7 +35,7 @@ pub(crate) struct Logs {
 
 impl Logs {
     /// Our own flag counts before the others, and the more definite one before the less.
-    pub(super) fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> Format {
         let json = |yes: bool| if yes { Format::Json } else { Format::Text };
         self.log_format
             .or(self.zap_encoder)
@@ -45,7 +45,7 @@ impl Logs {
     }
 
     /// The level asked for, if one was.
-    pub(super) fn level(&self) -> Option<&'static str> {
+    pub(crate) fn level(&self) -> Option<&'static str> {
         self.log_level.or(self.zap_log_level)
     }
 }

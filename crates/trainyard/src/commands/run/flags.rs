@@ -27,7 +27,7 @@ use crate::yard::folder::Folder;
 #[command(verbatim_doc_comment)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command")]
 pub(crate) struct Flags {
-    /// Files or folders with TFJobs and what they use; `-` is standard input
+    /// Files or folders with TFJobs, Volcano Jobs or Jobs and what they use; `-` is standard input
     #[arg(value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
     /// The same as FILE

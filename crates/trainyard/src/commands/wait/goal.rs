@@ -13,7 +13,7 @@ use crate::present::{items, text};
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Goal {
-    /// A TFJob has finished.
+    /// A job has finished.
     Finish,
     /// The object is gone.
     Delete,
@@ -125,7 +125,8 @@ impl Goal {
 
 /// Why a finished job will never have a condition: the end of a job is final.
 fn lost(object: &Value, wanted: &str) -> Option<String> {
-    let known = ["Created", "Running", "Restarting", "Succeeded", "Suspended", "Failed"];
+    let known =
+        ["Created", "Running", "Restarting", "Succeeded", "Suspended", "Failed", "Completed"];
     if !known.iter().any(|kind| kind.eq_ignore_ascii_case(wanted)) {
         return None;
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::super::kinds::Use;
 use super::Job;
 use crate::commands::files::Manifest;
 use crate::present::{items, text};
@@ -32,22 +33,30 @@ pub(super) fn missing(jobs: &[Job], others: &[Manifest]) -> Missing {
     let mut found = Missing::default();
     let mut told = BTreeSet::new();
     for job in jobs {
-        for member in (job.row.members)(&job.object) {
-            for (kind, name) in used(&member.template["spec"]) {
-                let key = (kind, job.namespace.as_str(), name);
-                if there.contains(&key) || !told.insert((kind, job.namespace.clone(), name)) {
-                    continue;
-                }
-                if kind == "PersistentVolumeClaim" {
-                    found.claims.push((job.namespace.clone(), name.to_owned()));
-                } else if name != ROOT_CA {
-                    let place = &job.place;
-                    let namespace = &job.namespace;
-                    found.problems.push(format!(
-                        "{place}: {} uses {kind} {name:?}, which is in no file (namespace {namespace:?})",
-                        member.replica()
-                    ));
-                }
+        let own = (job.row.uses)(&job.object);
+        let own = own.into_iter().map(|one| (job.name.clone(), one));
+        let members = (job.row.members)(&job.object);
+        let of_pods = members.iter().flat_map(|member| {
+            let used = used(&member.template["spec"]).into_iter();
+            used.map(|(kind, name)| (member.replica(), Use { kind, name, is_namespaced: true }))
+        });
+        for (who, Use { kind, name, is_namespaced }) in own.chain(of_pods) {
+            let namespace = if is_namespaced { job.namespace.as_str() } else { "" };
+            if there.contains(&(kind, namespace, name)) || !told.insert((kind, namespace, name)) {
+                continue;
+            }
+            if kind == "PersistentVolumeClaim" {
+                found.claims.push((namespace.to_owned(), name.to_owned()));
+            } else if name != ROOT_CA {
+                let scope = if is_namespaced {
+                    format!(" (namespace {namespace:?})")
+                } else {
+                    String::new()
+                };
+                found.problems.push(format!(
+                    "{}: {who} uses {kind} {name:?}, which is in no file{scope}",
+                    job.place
+                ));
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::present::text;
 use crate::run::board::{Board, Notice, Weight};
 
 /// Told already, by the states of pods, in better words.
-const KNOWN: [&str; 14] = [
+const KNOWN: [&str; 15] = [
     "BackOff",
     "Error",
     "OOMKilled",
@@ -15,6 +15,7 @@ const KNOWN: [&str; 14] = [
     "TFJobFailed",
     "TFJobDeadlineExceeded",
     "FailedScheduling",
+    "Unschedulable",
     "Failed",
     "ErrImagePull",
     "Unhealthy",

@@ -12,9 +12,11 @@ const ROLE: &str = "pod";
 pub(super) const JOB: JobKind = JobKind {
     group: "batch",
     kind: "Job",
+    title: "Job",
     label: LABEL_JOB,
-    is_gang: false,
     members,
+    gang: |_| Vec::new(),
+    uses: |_| Vec::new(),
     known,
     replica,
     beside: |_| Vec::new(),
@@ -31,7 +33,7 @@ fn members(job: &Value) -> Vec<Member<'_>> {
     let at_once = spec["parallelism"].as_u64().unwrap_or(1);
     let count = spec["completions"].as_u64().map_or(at_once, |all| all.min(at_once)).min(MOST);
     let template = &spec["template"];
-    (0..count).map(|index| Member { role: ROLE, index, template }).collect()
+    (0..count).map(|index| Member { role: ROLE.into(), index, template }).collect()
 }
 
 /// Only pods with an index have a name before they are there.

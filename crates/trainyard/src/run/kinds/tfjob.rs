@@ -3,16 +3,18 @@
 use serde_json::Value;
 use trainyard_api::names;
 
-use super::{Cause, End, JobKind, Member};
+use super::{Cause, End, JobKind, Member, Use, volcano};
 use crate::commands::job_logs::find::replica;
 use crate::present::{items, text};
 
 pub(super) const TFJOB: JobKind = JobKind {
     group: names::GROUP,
     kind: names::KIND,
+    title: names::KIND,
     label: names::LABEL_JOB,
-    is_gang: true,
     members,
+    gang,
+    uses,
     known: |job| members(job).iter().map(Member::replica).collect(),
     replica,
     beside,
@@ -29,10 +31,28 @@ fn members(job: &Value) -> Vec<Member<'_>> {
     for (role, spec) in specs.into_iter().flatten() {
         let count = spec["replicas"].as_u64().unwrap_or(1).min(MOST);
         let template = &spec["template"];
-        all.extend((0..count).map(|index| Member { role, index, template }));
+        all.extend((0..count).map(|index| Member { role: role.into(), index, template }));
     }
-    all.sort_by_cached_key(|member| (order(member.role), member.index));
+    all.sort_by_cached_key(|member| (order(&member.role), member.index));
     all
+}
+
+/// All of them, or as many as the job says it needs.
+fn gang(job: &Value) -> Vec<Member<'_>> {
+    let mut all = members(job);
+    if let Some(least) = policy(job)["minAvailable"].as_u64() {
+        all.truncate(usize::try_from(least).unwrap_or(usize::MAX).max(1));
+    }
+    all
+}
+
+fn policy(job: &Value) -> &Value {
+    &job["spec"]["runPolicy"]["schedulingPolicy"]
+}
+
+/// Its queue.
+fn uses(job: &Value) -> Vec<Use<'_>> {
+    volcano::queue(text(policy(job), &["queue"])).into_iter().collect()
 }
 
 /// Those who lead first, as people name them.
@@ -90,6 +110,22 @@ mod tests {
         assert_eq!(names, ["master-0", "ps-0", "worker-0", "worker-1"]);
         assert_eq!(beside(&job), ["TensorBoard"]);
         assert_eq!(members(&json!({})).len(), 0);
+    }
+
+    #[test]
+    fn a_job_may_need_fewer_than_it_asks_for() {
+        let job = |policy: Value| {
+            json!({"spec": {"runPolicy": {"schedulingPolicy": policy}, "tfReplicaSpecs": {
+                "Worker": {"replicas": 3}, "PS": {"replicas": 1}}}})
+        };
+        let names = |policy: Value| {
+            gang(&job(policy)).iter().map(Member::replica).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(names(Value::Null), "ps-0 worker-0 worker-1 worker-2");
+        assert_eq!(names(json!({"minAvailable": 2})), "ps-0 worker-0");
+        let queue = job(json!({"queue": "vision"}));
+        assert_eq!(uses(&queue)[0].name, "vision");
+        assert_eq!(uses(&job(json!({"queue": "default"}))), []);
     }
 
     #[test]

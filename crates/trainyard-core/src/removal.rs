@@ -1,11 +1,14 @@
 //! Deleting one object: by UID, once, and without waiting for a node that is gone.
 //!
-//! Must not decide which objects are to go.
+//! Must not know job kinds, nor decide which objects are to go.
+
+use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp};
 use trainyard_api::names;
 
 use crate::{
+    child::Child,
     config::Config,
     plan::{Delete, Plan, Write},
     view::{PodView, Role, ServiceView},
@@ -14,7 +17,7 @@ use crate::{
 /// The deletion of a pod, unless it is already under way. A pod that should have been gone long
 /// ago sits on a node that is lost: it is then deleted without waiting for the kubelet.
 #[must_use]
-pub(super) fn pod_removal(
+pub(crate) fn pod_removal(
     pod: &PodView,
     now: Timestamp,
     config: &Config,
@@ -31,30 +34,39 @@ pub(super) fn pod_removal(
             Some(0)
         }
     };
-    let (group, index) = place(pod.role);
-    Some(Write::DeletePod(Delete {
-        name: pod.name.to_string(),
-        uid: pod.uid.to_string(),
-        group,
-        index,
-        grace_seconds,
-    }))
+    let (group, index) = match &pod.task {
+        Some(task) => (task.name.to_string().into(), task.index),
+        None => place(pod.role),
+    };
+    Some(Write::Delete(
+        Child::Pod,
+        Delete {
+            name: pod.name.to_string(),
+            uid: pod.uid.to_string(),
+            group,
+            index,
+            grace_seconds,
+        },
+    ))
 }
 
 /// The deletion of a service, unless it is already under way.
 #[must_use]
-pub(super) fn service_removal(service: &ServiceView) -> Option<Write> {
+pub(crate) fn service_removal(service: &ServiceView) -> Option<Write> {
     if service.deletion.is_some() {
         return None;
     }
     let (group, index) = place(service.role);
-    Some(Write::DeleteService(Delete {
-        name: service.name.to_string(),
-        uid: service.uid.to_string(),
-        group,
-        index,
-        grace_seconds: None,
-    }))
+    Some(Write::Delete(
+        Child::Service,
+        Delete {
+            name: service.name.to_string(),
+            uid: service.uid.to_string(),
+            group,
+            index,
+            grace_seconds: None,
+        },
+    ))
 }
 
 fn lost_at(due: Timestamp, config: &Config) -> Option<Timestamp> {
@@ -63,10 +75,10 @@ fn lost_at(due: Timestamp, config: &Config) -> Option<Timestamp> {
         .flatten()
 }
 
-fn place(role: Role) -> (&'static str, u32) {
+fn place(role: Role) -> (Cow<'static, str>, u32) {
     match role {
-        Role::Replica(id) => (id.kind.lower(), id.index),
-        Role::TensorBoard => (names::TENSORBOARD, 0),
-        Role::Other => ("other", 0),
+        Role::Replica(id) => (id.kind.lower().into(), id.index),
+        Role::TensorBoard => (names::TENSORBOARD.into(), 0),
+        Role::Other => ("other".into(), 0),
     }
 }

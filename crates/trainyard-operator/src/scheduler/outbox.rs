@@ -1,0 +1,185 @@
+//! What is decided and not written yet: deeds at once, words when they are worth it.
+//!
+//! Why somebody waits changes with everything that happens, so it is held back for a moment, the
+//! newest wins, and it is not said again too soon. Must not write anything.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use trainyard_sched::{Decision, GroupPhase};
+
+/// Pods of one gang are made one after the other, so what is said of the first is soon untrue.
+const HOLD: Duration = Duration::from_millis(300);
+/// Counts and conditions of a PodGroup are written no more often than this.
+const GROUP_PAUSE: Duration = Duration::from_secs(1);
+/// What a pod is told is written again after this at the earliest, then after twice as long …
+const POD_PAUSE: Duration = Duration::from_secs(5);
+/// … and in the end no more often than this.
+const POD_PAUSE_MAX: Duration = Duration::from_secs(160);
+/// So many are remembered.
+const REMEMBERED: usize = 50_000;
+
+/// Whom words are about, by identity.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    Pod(String),
+    Group(String),
+}
+
+/// When something was last said of somebody.
+#[derive(Debug, Clone, Copy)]
+struct Spoken {
+    at: Instant,
+    pause: Duration,
+    phase: Option<GroupPhase>,
+}
+
+/// What is to be written.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    deeds: VecDeque<Decision>,
+    words: BTreeMap<Subject, (Instant, Decision)>,
+    due: BTreeSet<(Instant, Subject)>,
+    spoken: BTreeMap<Subject, Spoken>,
+}
+
+impl Outbox {
+    pub(super) fn put(&mut self, decision: Decision, now: Instant) {
+        match &decision {
+            Decision::Bind { uid, .. } | Decision::Evict { uid, .. } => {
+                let subject = Subject::Pod(uid.clone());
+                self.drop_word(&subject);
+                self.spoken.remove(&subject);
+                self.deeds.push_back(decision);
+            }
+            Decision::Promise { .. } => self.deeds.push_back(decision),
+            Decision::Wait { uid, .. } => {
+                let subject = Subject::Pod(uid.clone());
+                let spoken = self.spoken.get(&subject);
+                let due = spoken.map_or(now, |spoken| spoken.at + spoken.pause).max(now + HOLD);
+                self.put_word(subject, decision, due);
+            }
+            Decision::Report(report) => {
+                let subject = Subject::Group(report.uid.clone());
+                let due = match self.spoken.get(&subject) {
+                    Some(spoken) if spoken.phase == Some(report.phase) => {
+                        (spoken.at + spoken.pause).max(now + HOLD)
+                    }
+                    _ => now,
+                };
+                self.put_word(subject, decision, due);
+            }
+        }
+    }
+
+    fn put_word(&mut self, subject: Subject, decision: Decision, due: Instant) {
+        let due = self.drop_word(&subject).map_or(due, |before| before.min(due));
+        self.due.insert((due, subject.clone()));
+        self.words.insert(subject, (due, decision));
+    }
+
+    fn drop_word(&mut self, subject: &Subject) -> Option<Instant> {
+        let (due, _) = self.words.remove(subject)?;
+        self.due.remove(&(due, subject.clone()));
+        Some(due)
+    }
+
+    /// The next deed.
+    pub(super) fn deed(&mut self) -> Option<Decision> {
+        self.deeds.pop_front()
+    }
+
+    /// The next word that is due.
+    pub(super) fn word(&mut self, now: Instant) -> Option<Decision> {
+        let (due, _) = self.due.first()?;
+        if *due > now {
+            return None;
+        }
+        let (_, subject) = self.due.pop_first()?;
+        let (_, decision) = self.words.remove(&subject)?;
+        let (pause, phase) = if let Decision::Report(report) = &decision {
+            (GROUP_PAUSE, Some(report.phase))
+        } else {
+            let before = self.spoken.get(&subject).map(|spoken| spoken.pause * 2);
+            (before.map_or(POD_PAUSE, |pause| pause.min(POD_PAUSE_MAX)), None)
+        };
+        if self.spoken.len() >= REMEMBERED {
+            self.spoken.retain(|_, spoken| spoken.at + spoken.pause > now);
+        }
+        if self.spoken.len() < REMEMBERED {
+            self.spoken.insert(subject, Spoken { at: now, pause, phase });
+        }
+        Some(decision)
+    }
+
+    /// When the next word is due.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    /// Whether nothing is to be done at once.
+    pub(super) fn has_no_deeds(&self) -> bool {
+        self.deeds.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trainyard_sched::{GroupReport, PodName};
+
+    use super::*;
+
+    fn pod() -> PodName {
+        PodName { namespace: "n".into(), name: "p".into() }
+    }
+
+    fn wait(message: &str) -> Decision {
+        Decision::Wait { pod: pod(), uid: "u".into(), message: message.into() }
+    }
+
+    fn report(phase: GroupPhase, running: usize) -> Decision {
+        Decision::Report(Box::new(GroupReport {
+            namespace: "n".into(),
+            name: "g".into(),
+            uid: "g".into(),
+            phase,
+            running,
+            succeeded: 0,
+            failed: 0,
+            condition: None,
+        }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn words_are_held_back_the_newest_wins_and_a_binding_ends_them() {
+        let (mut outbox, begin) = (Outbox::default(), Instant::now());
+        outbox.put(wait("one is missing"), begin);
+        assert_eq!(outbox.word(begin), None);
+        outbox.put(wait("no room"), begin + HOLD / 2);
+        assert_eq!(outbox.word(begin + HOLD), Some(wait("no room")));
+        // Then with longer and longer pauses.
+        outbox.put(wait("still none"), begin + HOLD);
+        assert_eq!(outbox.next_due(), Some(begin + HOLD + POD_PAUSE));
+        assert!(outbox.word(begin + HOLD + POD_PAUSE).is_some());
+        outbox.put(wait("still"), begin + HOLD + POD_PAUSE);
+        assert_eq!(outbox.next_due(), Some(begin + HOLD + POD_PAUSE * 3));
+        let bind = Decision::Bind { pod: pod(), uid: "u".into(), node: "a".into() };
+        outbox.put(bind.clone(), begin);
+        assert_eq!((outbox.deed(), outbox.next_due()), (Some(bind), None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_phase_is_reported_at_once_and_counts_once_a_second() {
+        let (mut outbox, begin) = (Outbox::default(), Instant::now());
+        outbox.put(report(GroupPhase::Inqueue, 0), begin);
+        assert!(outbox.word(begin).is_some());
+        outbox.put(report(GroupPhase::Running, 0), begin);
+        assert!(outbox.word(begin).is_some());
+        outbox.put(report(GroupPhase::Running, 1), begin);
+        outbox.put(report(GroupPhase::Running, 2), begin);
+        assert_eq!(outbox.word(begin + HOLD), None);
+        assert_eq!(outbox.word(begin + GROUP_PAUSE), Some(report(GroupPhase::Running, 2)));
+        assert_eq!(outbox.next_due(), None);
+    }
+}

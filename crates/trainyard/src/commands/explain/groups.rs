@@ -1,0 +1,146 @@
+//! Which pods that are decided together a job, a group or a pod means. Pure.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use trainyard_api::volcano::names::ANNOTATION_GROUP;
+use trainyard_sched::GroupKey;
+
+use crate::cluster::Kind;
+use crate::present::{items, text};
+
+/// The definition of PodGroup.
+pub(super) const CRD_NAME: &str = "podgroups.scheduling.volcano.sh";
+
+fn is_group(kind: &Kind) -> bool {
+    kind.kind == "PodGroup" && CRD_NAME.ends_with(&kind.group)
+}
+
+fn is_pod(kind: &Kind) -> bool {
+    kind.group.is_empty() && kind.kind == "Pod"
+}
+
+/// Whether its objects can wait for nodes.
+pub(super) fn can_wait(kind: &Kind) -> bool {
+    kind.is_training() || is_group(kind) || is_pod(kind) || is_batch(kind)
+}
+
+fn is_batch(kind: &Kind) -> bool {
+    kind.group == "batch" && kind.kind == "Job"
+}
+
+/// The groups that an object means: its own, or those of its pods that wait.
+pub(super) fn of(kind: &Kind, object: &Value, groups: &[Value], pods: &[Value]) -> Vec<GroupKey> {
+    let uid = text(object, &["metadata", "uid"]);
+    let is_owner = |one: &&Value| {
+        items(one, &["metadata", "ownerReferences"]).any(|owner| owner["uid"] == uid)
+    };
+    if is_group(kind) {
+        return vec![key(object)];
+    }
+    if is_pod(kind) {
+        return vec![of_pod(object)];
+    }
+    let own: Vec<GroupKey> = groups.iter().filter(is_owner).map(key).collect();
+    if !own.is_empty() {
+        return own;
+    }
+    let waits = |pod: &&Value| {
+        text(pod, &["spec", "nodeName"]).is_empty() && text(pod, &["status", "phase"]) == "Pending"
+    };
+    let own = pods.iter().filter(is_owner).filter(waits).map(of_pod);
+    own.collect::<BTreeSet<GroupKey>>().into_iter().collect()
+}
+
+fn place(object: &Value) -> (String, String) {
+    let metadata = |field: &str| text(object, &["metadata", field]).to_owned();
+    (metadata("namespace"), metadata("name"))
+}
+
+fn key(group: &Value) -> GroupKey {
+    let (namespace, name) = place(group);
+    GroupKey::PodGroup { namespace, name }
+}
+
+fn of_pod(pod: &Value) -> GroupKey {
+    let (namespace, name) = place(pod);
+    match text(pod, &["metadata", "annotations", ANNOTATION_GROUP]) {
+        "" => GroupKey::Pod { namespace, name },
+        group => GroupKey::PodGroup { namespace, name: group.to_owned() },
+    }
+}
+
+/// Why there is nothing to explain.
+pub(super) fn why_none(kind: &Kind, object: &Value) -> String {
+    if kind.is_volcano_job() {
+        return match text(object, &["status", "state", "phase"]) {
+            "" => "no operator has looked at it yet".to_owned(),
+            phase => format!("none of its pods waits; it is {phase}"),
+        };
+    }
+    let last = items(object, &["status", "conditions"])
+        .rfind(|condition| condition["status"] == "True")
+        .map(|condition| text(condition, &["type"]).to_owned());
+    match last {
+        Some(state) => format!("none of its pods waits; it is {state}"),
+        None if kind.is_tfjob() => "no operator has looked at it yet".to_owned(),
+        None => "none of its pods waits".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn kind(group: &str, version: &str, kind: &str) -> Kind {
+        Kind::example(group, version, kind, "x", true)
+    }
+
+    fn owned(name: &str, uid: &str, more: &Value) -> Value {
+        let mut object = json!({"metadata": {"name": name, "namespace": "team",
+            "ownerReferences": [{"uid": uid}]}});
+        if let (Some(object), Some(more)) = (object.as_object_mut(), more.as_object()) {
+            object.extend(more.clone());
+        }
+        object
+    }
+
+    fn group(name: &str) -> GroupKey {
+        GroupKey::PodGroup { namespace: "team".to_owned(), name: name.to_owned() }
+    }
+
+    #[test]
+    fn a_job_means_its_group() {
+        let job = json!({"metadata": {"name": "vj", "namespace": "team", "uid": "u"}});
+        let groups = [owned("other", "v", &json!({})), owned("vj-u", "u", &json!({}))];
+        let volcanos = kind("batch.volcano.sh", "v1alpha1", "Job");
+        assert_eq!(of(&volcanos, &job, &groups, &[]), [group("vj-u")]);
+        let own = kind("scheduling.volcano.sh", "v1beta1", "PodGroup");
+        assert_eq!(of(&own, &groups[0], &[], &[]), [group("other")]);
+        assert!(can_wait(&own) && can_wait(&volcanos) && !can_wait(&kind("", "v1", "Service")));
+    }
+
+    #[test]
+    fn without_a_group_its_waiting_pods_are_meant() {
+        let job = json!({"metadata": {"name": "mnist", "namespace": "team", "uid": "u"}});
+        let waits = json!({"status": {"phase": "Pending"}});
+        let runs = json!({"status": {"phase": "Running"}, "spec": {"nodeName": "a"}});
+        let pods = [owned("a", "u", &waits), owned("b", "u", &runs), owned("c", "v", &waits)];
+        let alone = GroupKey::Pod { namespace: "team".to_owned(), name: "a".to_owned() };
+        let tfjob = kind("kubeflow.org", "v1", "TFJob");
+        assert_eq!(of(&tfjob, &job, &[], &pods), [alone]);
+        let mut pod = owned("d", "u", &waits);
+        pod["metadata"]["annotations"] = json!({ANNOTATION_GROUP: "g"});
+        assert_eq!(of(&kind("", "v1", "Pod"), &pod, &[], &[]), [group("g")]);
+    }
+
+    #[test]
+    fn who_does_not_wait_says_how_it_is() {
+        let tfjob = kind("kubeflow.org", "v1", "TFJob");
+        let job = json!({"status": {"conditions": [{"type": "Running", "status": "True"}]}});
+        assert_eq!(why_none(&tfjob, &job), "none of its pods waits; it is Running");
+        assert_eq!(why_none(&tfjob, &json!({})), "no operator has looked at it yet");
+    }
+}

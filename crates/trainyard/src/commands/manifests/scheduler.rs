@@ -1,0 +1,54 @@
+//! The gang scheduler on a cluster: its account, its rights, its pod.
+//!
+//! Owns the complete list of what the scheduler may do. Whatever it does not use must not be here.
+
+use serde_json::{Value, json};
+use trainyard_operator::scheduler::LEASE;
+
+use super::rights::{RBAC, RBAC_V1, lease_rules, rule};
+use super::volcano::{CLASSES, SCHEDULING};
+use super::{bound, deployment, labels_of};
+
+/// Name of every object that belongs to the scheduler.
+pub(super) const NAME: &str = "trainyard-scheduler";
+
+/// All of them, in an order in which each finds what it needs.
+pub(super) fn objects(namespace: &str, image: &str) -> Vec<Value> {
+    let labels = labels_of("scheduler");
+    let metadata = json!({"name": NAME, "namespace": namespace, "labels": labels});
+    let mut all = vec![json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})];
+    all.extend(bound(NAME, (namespace, NAME), &labels, &everywhere()));
+    all.push(json!({
+        "apiVersion": RBAC_V1, "kind": "Role", "metadata": metadata, "rules": lease_rules(LEASE),
+    }));
+    all.push(json!({
+        "apiVersion": RBAC_V1, "kind": "RoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": NAME},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
+    }));
+    let args = ["scheduler".to_owned(), "--leader-elect".to_owned()];
+    all.push(deployment::service(namespace, &deployment::SCHEDULER));
+    all.push(deployment::deployment(namespace, image, &deployment::SCHEDULER, &args));
+    all
+}
+
+/// What the scheduler does in every namespace.
+fn everywhere() -> Value {
+    json!([
+        // Deletion is for pods that have to make room.
+        rule("", "pods", &["delete", "list", "watch"]),
+        rule("", "pods/binding", &["create"]),
+        rule("", "pods/status", &["patch"]),
+        rule("", "nodes", &["list", "watch"]),
+        rule("", "persistentvolumeclaims", &["list", "watch"]),
+        rule("", "persistentvolumes", &["list", "watch"]),
+        rule("", "events", &["create", "patch"]),
+        rule(CLASSES, "priorityclasses", &["list", "watch"]),
+        rule(SCHEDULING, "podgroups", &["list", "patch", "watch"]),
+        // The queues `root` and `default` are made where they are not there.
+        rule(SCHEDULING, "queues", &["create", "list", "watch"]),
+        rule(SCHEDULING, "queues/status", &["patch"]),
+        // Queues are opened and closed by Commands.
+        rule("bus.volcano.sh", "commands", &["delete", "list", "watch"]),
+    ])
+}
