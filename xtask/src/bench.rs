@@ -4,6 +4,8 @@
 //! What is measured is compared with what this process does itself (the floor, the played kubelets),
 //! so this process must be optimised too: built for debugging, it builds itself again and steps back.
 
+mod scheduler;
+
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -11,7 +13,6 @@ use clap::Subcommand;
 use trainyard_e2e::bench::apiserver::ApiServerBench;
 use trainyard_e2e::bench::node::NodeBench;
 use trainyard_e2e::bench::run::RunBench;
-use trainyard_e2e::bench::scheduler::SchedulerBench;
 use trainyard_e2e::bench::{self, BenchOptions};
 use trainyard_e2e::node::Who;
 
@@ -61,15 +62,8 @@ enum What {
         #[arg(long, hide = true)]
         debug_binary: bool,
     },
-    /// The scheduler: decisions about gangs on an empty and on a full cluster, in memory.
-    Scheduler {
-        /// How many nodes.
-        #[arg(long, default_value_t = 1_000)]
-        nodes: usize,
-        /// How many gangs of twenty pods, twice.
-        #[arg(long, default_value_t = 500)]
-        gangs: usize,
-    },
+    /// The scheduler: decisions about gangs in memory; bindings on a control plane over the floor.
+    Scheduler(Box<scheduler::Flags>),
     /// The embedded API server against kube-apiserver with etcd: start, memory, creations, lists, watches.
     Apiserver {
         /// How long each rate of creations is measured.
@@ -100,7 +94,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
         What::Node { debug_binary: true, .. }
             | What::Run { .. }
             | What::Apiserver { debug_binary: true, .. }
-    );
+    ) || matches!(&arguments.what, What::Scheduler(flags) if flags.debug_binary);
     if cfg!(debug_assertions) && !tried {
         let told = matches!(arguments.what, What::Node { .. });
         return again_optimised(told).await;
@@ -122,8 +116,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
             let binary = cargo::built_binary(!debug_binary).await?;
             bench::run::run(RunBench { binary, pairs, rounds }).await?
         }
-        What::Scheduler { nodes, gangs } => {
-            bench::scheduler::scheduler(SchedulerBench { nodes, gangs })?
+        What::Scheduler(flags) => {
+            scheduler::run(*flags, |result| println!("{result}")).await?;
+            return Ok(ExitCode::SUCCESS);
         }
         What::Apiserver { seconds, pods, watchers, events, .. } => {
             bench::apiserver::apiserver(ApiServerBench { seconds, pods, watchers, events }).await?

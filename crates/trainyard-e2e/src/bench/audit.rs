@@ -1,4 +1,4 @@
-//! What the operator wrote, from the API server's own audit log.
+//! What somebody wrote, from the API server's own audit log.
 
 use std::{
     collections::BTreeMap,
@@ -34,25 +34,32 @@ struct Object {
     subresource: String,
 }
 
-/// Writes of the operator in a namespace, by verb and resource, per job.
-pub(super) fn writes_per_job(plane: &ControlPlane, namespace: &str, jobs: usize) -> Result<Value> {
-    let operator = plane.user(Identity::Operator);
+/// Writes of somebody by verb and resource, in one namespace or everywhere.
+pub(super) fn writes(
+    plane: &ControlPlane,
+    identity: Identity,
+    namespace: Option<&str>,
+) -> Result<BTreeMap<String, u32>> {
+    let user = plane.user(identity);
     let log = File::open(plane.audit_log()).context("opening the audit log")?;
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     for line in BufReader::new(log).lines() {
         let Ok(entry) = serde_json::from_str::<Entry>(&line?) else { continue };
-        let Some(object) = entry.object_ref.filter(|object| object.namespace == namespace) else {
-            continue;
-        };
+        let is_there = |object: &Object| namespace.is_none_or(|name| object.namespace == name);
+        let Some(object) = entry.object_ref.filter(is_there) else { continue };
         let writes = matches!(&*entry.verb, "create" | "update" | "patch" | "delete");
-        if writes && entry.user.username == operator {
+        if writes && entry.user.username == user {
             let slash = if object.subresource.is_empty() { "" } else { "/" };
             let key = format!("{} {}{slash}{}", entry.verb, object.resource, object.subresource);
             *counts.entry(key).or_default() += 1;
         }
     }
-    let jobs = f64::from(u32::try_from(jobs).unwrap_or(u32::MAX));
-    let per_job =
-        counts.into_iter().map(|(key, n)| (key, json!(super::round(f64::from(n) / jobs))));
-    Ok(Value::Object(per_job.collect()))
+    Ok(counts)
+}
+
+/// Counts for each of so many.
+pub(super) fn per(counts: BTreeMap<String, u32>, many: usize) -> Value {
+    let many = f64::from(u32::try_from(many).unwrap_or(u32::MAX));
+    let each = counts.into_iter().map(|(key, n)| (key, json!(super::round(f64::from(n) / many))));
+    Value::Object(each.collect())
 }

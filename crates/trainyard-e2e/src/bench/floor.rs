@@ -68,7 +68,8 @@ pub(super) async fn run(plane: &ControlPlane, jobs: usize) -> Result<Duration> {
     Ok(begin.elapsed())
 }
 
-fn tell(
+/// Posts events behind everything else, until this is dropped.
+pub(super) fn tell(
     client: Client,
     namespace: &'static str,
     mut queue: mpsc::UnboundedReceiver<Value>,

@@ -95,7 +95,11 @@ async fn under_load(plane: &ControlPlane, options: &BenchOptions) -> Result<Valu
     let namespace = NAMESPACE;
     let client = plane.client(Identity::Admin)?;
     load::make_namespace(&client, namespace).await?;
-    let mut operator = Watched::start(plane, options)?;
+    let command = match &options.command {
+        OperatorCommand::Ours(binary) => process::ours(binary, "operator"),
+        OperatorCommand::Other(line) => process::other(line),
+    };
+    let mut operator = Watched::start(plane, "operator", Identity::Operator, command)?;
     tokio::time::sleep(Duration::from_secs(3)).await;
     operator.check()?;
     let idle = operator.usage()?;
@@ -118,7 +122,7 @@ async fn under_load(plane: &ControlPlane, options: &BenchOptions) -> Result<Valu
     tokio::time::sleep(Duration::from_secs(5)).await;
     let at_end = operator.usage()?;
     operator.stop().await?;
-    let writes = audit::writes_per_job(plane, namespace, options.jobs)?;
+    let writes = audit::writes(plane, Identity::Operator, Some(namespace))?;
     let jobs = f64::from(u32::try_from(options.jobs).unwrap_or(u32::MAX));
     Ok(json!({
         "pods_exist_s": round(exist.as_secs_f64()),
@@ -129,7 +133,7 @@ async fn under_load(plane: &ControlPlane, options: &BenchOptions) -> Result<Valu
         "rss_mb_idle": round(idle.rss_mb),
         "rss_mb_running": round(at_running.rss_mb),
         "rss_mb_peak": round(at_end.peak_mb),
-        "writes_per_job": writes,
+        "writes_per_job": audit::per(writes, options.jobs),
     }))
 }
 

@@ -1,18 +1,40 @@
-//! The operator as a process of its own: starting it, and what it costs.
+//! What is put under load as a process of its own: starting it, and what it costs.
 
-use std::{fs, process::Stdio};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use anyhow::{Context as _, Result, bail};
 use tokio::process::{Child, Command};
 
-use super::{BenchOptions, OperatorCommand};
 use crate::control_plane::{ControlPlane, Identity};
 
 /// Clock ticks per second in `/proc`; fixed on Linux.
 const TICKS: f64 = 100.0;
+/// How much of a log is quoted.
+const LAST_LINES: usize = 10;
+
+/// Somebody else's program, as a line of a shell.
+pub(super) fn other(line: &str) -> Command {
+    let mut command = Command::new("sh");
+    // The process that is watched is to be the program, not its shell.
+    command.args(["-c", &format!("exec {line}")]);
+    command
+}
+
+/// A server of our own binary, without its sockets.
+pub(super) fn ours(binary: &Path, server: &str) -> Command {
+    let mut command = Command::new(binary);
+    command.args([server, "--metrics-bind-address=0", "--health-probe-bind-address=0"]);
+    command
+}
 
 /// A process under observation; it ends with its owner.
 pub(super) struct Watched {
+    name: &'static str,
+    log: PathBuf,
     child: Child,
     pid: u32,
 }
@@ -26,40 +48,39 @@ pub(super) struct Usage {
 }
 
 impl Watched {
-    /// Starts the operator under test with the rights of its role.
-    pub(super) fn start(plane: &ControlPlane, options: &BenchOptions) -> Result<Self> {
-        let kubeconfig = plane.kubeconfig(Identity::Operator);
-        let mut command = match &options.command {
-            OperatorCommand::Other(line) => {
-                let mut command = Command::new("sh");
-                command.args(["-c", &format!("exec {line}")]);
-                command
-            }
-            OperatorCommand::Ours(binary) => {
-                let quiet = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
-                let mut command = Command::new(binary);
-                command.arg("operator").args(quiet);
-                command
-            }
-        };
-        let log = fs::File::create(plane.dir().join("operator.log"))?;
+    /// Starts a program with the rights of an identity; its log is called like it.
+    pub(super) fn start(
+        plane: &ControlPlane,
+        name: &'static str,
+        identity: Identity,
+        mut command: Command,
+    ) -> Result<Self> {
+        let log = plane.dir().join(format!("{name}.log"));
+        let sink = fs::File::create(&log)?;
         command
-            .env("KUBECONFIG", kubeconfig)
+            .env("KUBECONFIG", plane.kubeconfig(identity))
             .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
+            .stdout(sink.try_clone()?)
+            .stderr(sink)
             .kill_on_drop(true);
-        let child = command.spawn().context("starting the operator")?;
-        let pid = child.id().context("the operator ended at once")?;
-        Ok(Self { child, pid })
+        let child = command.spawn().with_context(|| format!("starting the {name}"))?;
+        let pid = child.id().with_context(|| format!("the {name} ended at once"))?;
+        Ok(Self { name, log, child, pid })
     }
 
-    /// Fails when the operator has ended.
+    /// Fails when the program has ended.
     pub(super) fn check(&mut self) -> Result<()> {
-        match self.child.try_wait()? {
-            None => Ok(()),
-            Some(status) => bail!("the operator ended with {status}"),
-        }
+        let Some(status) = self.child.try_wait()? else { return Ok(()) };
+        bail!("the {} ended with {status}; its log ends:\n{}", self.name, self.last_lines())
+    }
+
+    /// The end of its log.
+    pub(super) fn last_lines(&self) -> String {
+        let text = fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let mut lines: Vec<&str> = text.lines().rev().take(LAST_LINES).collect();
+        lines.reverse();
+        lines.join("\n")
     }
 
     /// What it has used so far.
@@ -87,6 +108,6 @@ impl Watched {
 
     /// Ends it.
     pub(super) async fn stop(mut self) -> Result<()> {
-        self.child.kill().await.context("ending the operator")
+        self.child.kill().await.with_context(|| format!("ending the {}", self.name))
     }
 }

@@ -25,12 +25,31 @@ pub(crate) async fn install_all(plane: &mut ControlPlane) -> Result<()> {
 }
 
 async fn install_with(plane: &mut ControlPlane, flags: &[&str]) -> Result<()> {
-    let kubectl = plane.kubectl();
-    let manifests = printed(asked(), &[&["manifests"], flags].concat()).await?;
-    let applied = kubectl.run_with_input(&["apply", "-f", "-"], &manifests).await?;
-    applied.stdout_of_success()?;
-    established(plane).await?;
+    apply(plane, asked(), flags).await?;
     plane.start_controller_manager()
+}
+
+/// The same as [`install_all`] as this binary prints it, and no garbage collector.
+pub(crate) async fn install_all_of(plane: &ControlPlane, binary: &Path) -> Result<()> {
+    apply(plane, Command::new(binary), &["--volcano", "--scheduler"]).await
+}
+
+async fn apply(plane: &ControlPlane, binary: Command, flags: &[&str]) -> Result<()> {
+    let manifests = printed(binary, &[&["manifests"], flags].concat()).await?;
+    let applied = plane.kubectl().run_with_input(&["apply", "-f", "-"], &manifests).await?;
+    applied.stdout_of_success()?;
+    established(plane).await
+}
+
+/// Installs definitions from a file of somebody else's, over ours of the same name.
+pub(crate) async fn install_definitions(plane: &ControlPlane, file: &Path) -> Result<()> {
+    let definitions = std::fs::read_to_string(file)
+        .with_context(|| format!("reading the definitions in {}", file.display()))?;
+    // By the server: large ones would not fit into the annotation that kubectl keeps.
+    let words = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+    let applied = plane.kubectl().run_with_input(&words, &definitions).await?;
+    applied.stdout_of_success()?;
+    established(plane).await
 }
 
 /// Installs the account of nodes and its rights, as this binary prints them.

@@ -8,11 +8,9 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, from_value, json};
 use trainyard_sched::{Config, Decision, Delta, State};
 
-use super::SchedulerBench;
+use super::{SIZE, SchedulerBench};
 use crate::bench::sample::{Sample, round};
 
-/// Pods of a gang.
-const SIZE: usize = 20;
 /// Seconds since 1970; any will do.
 const BEGIN: i64 = 1_000_000;
 const QUEUES: [&str; 4] = ["a", "b", "c", "d"];
