@@ -7,6 +7,7 @@ pub mod aid;
 pub mod child;
 pub mod config;
 mod container;
+mod min_resources;
 pub mod outcome;
 pub mod patch;
 pub mod plan;

@@ -116,7 +116,9 @@ async fn play_all(embedded: &Embedded, filter: Option<&str>) -> Result<Counts> {
     stage.play_all(&scenarios::own_operator()).await;
     crash::run(&stage).await;
     if malformed::all().iter().any(|scenario| stage.wants(&scenario.name)) {
-        embedded.define(&install::definition_without_rules()?).await?;
+        for definition in install::definitions_without_rules()? {
+            embedded.define(&definition).await?;
+        }
         stage.play_all(&malformed::all()).await;
     }
     Ok(stage.finish())

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    JobSpec, LifecyclePolicy, PolicyEvent, TaskSpec,
+    JobSpec, LifecyclePolicy, PolicyEvent, TaskSpec, crd,
     plugins::{POSTPONED, SUPPORTED},
 };
 use crate::{
@@ -123,10 +123,14 @@ impl JobSpec {
                 return wrong("mountPath is required; name the directory".to_owned());
             }
             if !paths.insert(&volume.mount_path) {
-                return wrong(format!("duplicated mountPath: {};", volume.mount_path));
+                return wrong(format!(
+                    "duplicated mountPath: {}; mount each volume at a path of its own",
+                    volume.mount_path
+                ));
             }
             if volume.volume_claim.is_none() && volume.volume_claim_name.is_empty() {
-                let told = "either VolumeClaim or VolumeClaimName must be specified;";
+                let told = "either VolumeClaim or VolumeClaimName must be specified; name a claim \
+                            that is there, or say what one is to be made from";
                 return wrong(told.to_owned());
             }
         }
@@ -137,7 +141,10 @@ impl JobSpec {
 fn check_policies(path: &str, policies: &[LifecyclePolicy]) -> Result<(), SpecError> {
     let (mut events, mut codes) = (BTreeSet::new(), BTreeSet::new());
     for (at, policy) in policies.iter().enumerate() {
-        let wrong = |told: String| Err(SpecError::new(format!("{path}[{at}]"), told));
+        let wrong = |told: String| {
+            let told = format!("{told}; {}", crd::valid_in_policies());
+            Err(SpecError::new(format!("{path}[{at}]"), told))
+        };
         match (policy.events.is_empty(), policy.exit_code) {
             (true, None) => {
                 return wrong("either event and exitCode should be specified".to_owned());
@@ -153,7 +160,7 @@ fn check_policies(path: &str, policies: &[LifecyclePolicy]) -> Result<(), SpecEr
         }
         for event in &policy.events {
             if !events.insert(*event) {
-                return wrong(format!("duplicate event {event:?}  across different policy"));
+                return wrong(format!("duplicate event {event}  across different policy"));
             }
         }
         if events.contains(&PolicyEvent::Any) && events.len() > 1 {

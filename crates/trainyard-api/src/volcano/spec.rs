@@ -3,7 +3,10 @@
 //! What the reference's webhook would fill in is filled in here. Pod templates stay JSON. Must not
 //! know the cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -137,6 +140,16 @@ pub enum PolicyEvent {
     CommandIssued,
     /// Never happens.
     JobUpdated,
+}
+
+impl fmt::Display for PolicyEvent {
+    /// Its name in manifests.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("*"),
+            named => fmt::Debug::fmt(named, f),
+        }
+    }
 }
 
 impl Action {

@@ -14,14 +14,12 @@ use crate::{
     aid::{Aid, GroupFacts, GroupSpec},
     child::Child,
     config::{self, Config},
+    min_resources::{Keys, Share, min_resources},
     patch::merge_patch,
     plan::{Create, Delete, Event, Patch, Plan, Stage, Write},
 };
 
-mod min_resources;
 mod tell;
-
-use min_resources::{Share, min_resources};
 
 /// The gang of a job in one pass.
 pub(super) struct Gang<'a> {
@@ -225,10 +223,11 @@ fn wanted(seen: &Observed<'_>, spec: &TfJobSpec, members: &[Members<'_>]) -> Opt
     let computed = || {
         let shares = members.iter().map(|one| Share {
             priority: priority(seen, one.template),
+            least: 0,
             pods: needed(one),
             template: one.template,
         });
-        min_resources(shares.collect(), least)
+        min_resources(shares.collect(), least, Keys::Requests)
     };
     let kept = find(seen).map(|group| group.facts.spec.queue.as_str());
     let queue = kept.filter(|queue| !queue.is_empty()).or(policy.queue.as_deref());

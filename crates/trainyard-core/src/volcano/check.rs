@@ -2,39 +2,17 @@
 //!
 //! Must not know the cluster.
 
-use std::collections::BTreeSet;
-
 use trainyard_api::{Meta, names, volcano::JobSpec};
 
-use super::{depends, objects::pod_name, plugins};
+use super::objects::pod_name;
 
-/// Why the job cannot be run, if it cannot: field, value, and what to do.
+/// Why the job cannot be run, if it cannot: field, value, and what to do. What its specification
+/// alone tells is for the API to judge, by the rules of its definition; the job may have come by
+/// another definition, or before there were rules.
 #[must_use]
 pub(super) fn problem(meta: &Meta, spec: &JobSpec) -> Option<String> {
-    task_problem(spec)
-        .or_else(|| name_problem(meta, spec))
-        .or_else(|| volume_problem(spec))
-        .or_else(|| plugins::problem(spec))
-        .or_else(|| depends::problem(spec))
-}
-
-fn task_problem(spec: &JobSpec) -> Option<String> {
-    let mut names = BTreeSet::new();
-    for (at, task) in spec.tasks.iter().enumerate() {
-        if !names.insert(&task.name) {
-            return Some(format!("spec.tasks[{at}].name: duplicated task name {}", task.name));
-        }
-        if task.min_available > i64::from(task.replicas) {
-            return Some(format!(
-                "spec.tasks[{at}]: 'minAvailable' is greater than 'replicas' in task: {}",
-                task.name
-            ));
-        }
-    }
-    (spec.min_available > spec.total()).then(|| {
-        "spec.minAvailable: job 'minAvailable' should not be greater than total replicas in tasks"
-            .to_owned()
-    })
+    let told = spec.check().err().map(|error| error.to_string());
+    told.or_else(|| name_problem(meta, spec))
 }
 
 fn name_problem(meta: &Meta, spec: &JobSpec) -> Option<String> {
@@ -55,50 +33,61 @@ fn name_problem(meta: &Meta, spec: &JobSpec) -> Option<String> {
     })
 }
 
-fn volume_problem(spec: &JobSpec) -> Option<String> {
-    spec.volumes.iter().enumerate().find_map(|(at, volume)| {
-        let words = if volume.mount_path.is_empty() {
-            "mountPath is required"
-        } else if volume.volume_claim_name.is_empty() && volume.volume_claim.is_none() {
-            "either VolumeClaim or VolumeClaimName must be specified"
-        } else {
-            return None;
-        };
-        Some(format!("spec.volumes[{at}]: {words}"))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use trainyard_api::volcano::{Kind, VolcanoJob, cases::validation_cases, kinds};
 
     use super::*;
 
+    fn told(value: Value) -> String {
+        let meta = Meta { name: "j".into(), ..Meta::default() };
+        problem(&meta, &JobSpec::parse(value).unwrap()).unwrap_or_default()
+    }
+
+    fn task(name: &str) -> Value {
+        json!({"name": name, "replicas": 1, "template": {}})
+    }
+
     #[test]
-    fn what_can_never_run_is_told_with_its_field() {
-        let told = |value: Value| {
-            let meta = Meta { name: "j".into(), ..Meta::default() };
-            problem(&meta, &JobSpec::parse(value).unwrap()).unwrap_or_default()
-        };
-        let task = |name: &str| json!({"name": name, "replicas": 1, "template": {}});
+    fn what_can_never_run_is_told_with_its_field_and_what_to_do() {
         assert_eq!(told(json!({"tasks": [task("a"), task("b")]})), "");
-        assert!(told(json!({"tasks": [task("a"), task("a")]})).starts_with("spec.tasks[1].name: "));
-        assert!(told(json!({"minAvailable": 2, "tasks": [task("a")]})).contains("total replicas"));
-        assert!(told(json!({"tasks": [task(&"a".repeat(62))]})).contains("too long"));
-        assert!(
-            told(json!({"tasks": [task("a")], "volumes": [{"mountPath": "/v"}]}))
-                .starts_with("spec.volumes[0]: either")
-        );
-        assert!(
-            told(json!({"tasks": [task("a")], "plugins": {"ssh": []}})).contains("plugins.ssh")
-        );
-        assert!(
-            told(json!({"tasks": [task("a")], "plugins": {"x": []}}))
-                .contains("unable to find job plugin: x")
-        );
+        let policy = |event: &str| json!({"event": event, "action": "AbortJob"});
+        let volume = |path: &str| json!({"mountPath": path, "volumeClaimName": "data"});
+        let more = |key: &str, value: Value| json!({"tasks": [task("a")], key: value});
         let many = json!({"name": "a", "replicas": 1, "minAvailable": 2});
-        assert!(
-            told(json!({"minAvailable": 1, "tasks": [many]})).contains("greater than 'replicas'")
-        );
+        for (spec, path, words) in [
+            (json!({"tasks": [task("a"), task("a")]}), "spec.tasks[1].name", "give each task"),
+            (json!({"minAvailable": 1, "tasks": [many]}), "spec.tasks[0].minAvailable", "to 1"),
+            (json!({"minAvailable": 2, "tasks": [task("a")]}), "spec.minAvailable", "above 1"),
+            (json!({"tasks": [task(&"a".repeat(62))]}), "metadata.name", "shorten the name"),
+            (more("volumes", json!([{"mountPath": "/v"}])), "spec.volumes[0]", "name a claim"),
+            (more("volumes", json!([volume("/v"), volume("/v")])), "spec.volumes[1]", "its own"),
+            (more("plugins", json!({"ssh": []})), "spec.plugins[ssh]", "there are env, svc"),
+            (
+                more("policies", json!([policy("*"), policy("PodFailed")])),
+                "spec.policies[1]",
+                "valid events are",
+            ),
+            (
+                more("policies", json!([policy("*"), policy("*")])),
+                "spec.policies[1]",
+                "duplicate event *",
+            ),
+        ] {
+            let told = told(spec);
+            assert!(told.starts_with(&format!("{path}: ")) && told.contains(words), "{told}");
+        }
+    }
+
+    /// No job that the definition takes fails afterwards.
+    #[test]
+    fn what_the_definition_takes_can_be_run() {
+        let is_job = |object: &Value| Kind::of(object) == Some(&kinds::JOB);
+        let taken = validation_cases().into_iter().filter(|case| case.refused.is_none());
+        for case in taken.filter(|case| is_job(&case.object)) {
+            let job: VolcanoJob = serde_json::from_value(case.object).unwrap();
+            assert_eq!(problem(&job.metadata, &job.spec().unwrap()), None, "{}", case.name);
+        }
     }
 }

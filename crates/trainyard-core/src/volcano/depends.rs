@@ -1,8 +1,6 @@
-//! Tasks that wait for others: which may start, and whether they can at all.
+//! Tasks that wait for others: which may start.
 //!
 //! Must not know how pods are made.
-
-use std::collections::BTreeSet;
 
 use trainyard_api::volcano::{JobSpec, TaskSpec};
 
@@ -43,56 +41,4 @@ fn is_ready(draft: &Draft<'_>, spec: &JobSpec, name: &str) -> bool {
     });
     let running = i64::try_from(running.count()).unwrap_or(i64::MAX);
     running + counts::succeeded(draft, spec, name) >= task.min_available
-}
-
-/// Why tasks can never start, if some cannot.
-#[must_use]
-pub(super) fn problem(spec: &JobSpec) -> Option<String> {
-    for (at, task) in spec.tasks.iter().enumerate() {
-        for name in &task.depends_on {
-            if spec.task(name).is_none() {
-                return Some(format!(
-                    "spec.tasks[{at}].dependsOn.name: {name:?} is no task of the job; job has \
-                     dependencies between tasks, but doesn't form a directed acyclic graph(DAG)"
-                ));
-            }
-        }
-    }
-    let mut free: BTreeSet<&str> = BTreeSet::new();
-    for _ in &spec.tasks {
-        let is_free = |task: &&TaskSpec| task.depends_on.iter().all(|name| free.contains(&**name));
-        let more: Vec<&str> = spec.tasks.iter().filter(is_free).map(|task| &*task.name).collect();
-        free.extend(more);
-    }
-    let stuck: Vec<&str> =
-        spec.tasks.iter().map(|task| &*task.name).filter(|name| !free.contains(name)).collect();
-    (!stuck.is_empty()).then(|| {
-        format!(
-            "spec.tasks: tasks {} wait for each other; job has dependencies between tasks, but \
-             doesn't form a directed acyclic graph(DAG)",
-            stuck.join(", ")
-        )
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    #[test]
-    fn circles_and_strangers_are_named() {
-        let told = |tasks: &[(&str, &[&str])]| {
-            let tasks: Vec<Value> = tasks
-                .iter()
-                .map(|(name, on)| json!({"name": name, "replicas": 1, "dependsOn": {"name": on}}))
-                .collect();
-            problem(&JobSpec::parse(json!({"tasks": tasks})).unwrap()).unwrap_or_default()
-        };
-        assert_eq!(told(&[("a", &[]), ("b", &["a"]), ("c", &["a", "b"])]), "");
-        assert!(told(&[("a", &["c"]), ("b", &[]), ("c", &["a"])]).contains("tasks a, c wait"));
-        assert!(told(&[("a", &["a"])]).contains("tasks a wait"));
-        assert!(told(&[("a", &["x"])]).starts_with("spec.tasks[0].dependsOn.name: \"x\""));
-    }
 }

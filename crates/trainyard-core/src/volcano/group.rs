@@ -11,10 +11,11 @@ use trainyard_api::{
     volcano::{JobSpec, TaskSpec},
 };
 
-use super::{aids, depends, draft::Draft, min_resources, objects};
+use super::{aids, depends, draft::Draft, objects};
 use crate::{
     aid::{Aid, GroupFacts, GroupSpec},
     child::Child,
+    min_resources::{Keys, Share, min_resources},
     patch::merge_patch,
     plan::{Create, Patch, Write},
 };
@@ -110,17 +111,29 @@ fn compared(spec: &GroupSpec) -> Value {
 fn wanted(draft: &Draft<'_>, spec: &JobSpec) -> GroupSpec {
     let started = depends::started(draft, spec);
     let min_member = min_member(spec, &started);
+    let shares = started.iter().map(|task| Share {
+        priority: priority(draft, task),
+        least: task.min_available,
+        pods: i64::from(task.replicas),
+        template: &task.template,
+    });
     GroupSpec {
         min_member,
         min_task_member: started
             .iter()
             .map(|task| (task.name.clone(), task.min_available))
             .collect(),
-        min_resources: min_resources::of(&started, min_member, draft.seen.classes),
+        min_resources: min_resources(shares.collect(), min_member, Keys::Quota),
         queue: spec.queue.clone(),
         priority_class_name: spec.priority_class.clone(),
         schedule_timeout_seconds: None,
     }
+}
+
+fn priority(draft: &Draft<'_>, task: &TaskSpec) -> i64 {
+    let name = task.template["spec"]["priorityClassName"].as_str().unwrap_or_default();
+    let class = draft.seen.classes.iter().find(|class| *class.name == *name);
+    class.map_or(0, |class| class.facts.value)
 }
 
 fn min_member(spec: &JobSpec, started: &[&TaskSpec]) -> i64 {

@@ -30,7 +30,6 @@ mod failure;
 mod finish;
 mod group;
 mod kill;
-mod min_resources;
 mod objects;
 mod plugins;
 mod policy;

@@ -1,6 +1,6 @@
 //! Objects that got past validation: each fails alone, says why, and never stops the others.
 //!
-//! Played against a CRD from which the rules have been taken out.
+//! Played against CRDs from which the rules have been taken out.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::{Scenario, scenarios};
 use crate::check::{contains, equal};
 use crate::manifest::tfjob;
+use crate::rest::Resource;
 use crate::seen::text;
+use crate::volcano::{Scene, policy, task, vcjob};
 use crate::world::World;
 
 /// All of them.
@@ -18,6 +20,13 @@ pub fn all() -> Vec<Scenario> {
         a_status_nobody_can_read,
         a_name_that_is_too_long,
     ];
+    for (name, key, value, parts) in volcano_jobs() {
+        let name = format!("malformed/{name}");
+        all.push(Scenario::new(name, move |world| {
+            let job = vcjob("bad").task(task("w", 2)).spec(key, value.clone());
+            invalid_volcano_job(world, job.json(), parts)
+        }));
+    }
     for (name, spec, parts) in specifications() {
         let parts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
         let name = format!("malformed/{name}");
@@ -80,6 +89,53 @@ fn specifications() -> Vec<(&'static str, Value, &'static [&'static str])> {
             &["spec.runPolicy.activeDeadlineSeconds", "-1"],
         ),
     ]
+}
+
+/// Volcano Jobs that could be run, by halves: a field of each, and what is said of it.
+fn volcano_jobs() -> Vec<(&'static str, &'static str, Value, &'static [&'static str])> {
+    let volume = |claim: &str| json!({"mountPath": "/data", "volumeClaimName": claim});
+    vec![
+        (
+            "policies_that_contradict",
+            "policies",
+            json!([policy("*", "RestartJob"), policy("PodFailed", "AbortJob")]),
+            &["spec.policies[1]", "if there's * here, no other policy should be here"],
+        ),
+        (
+            "an_exit_code_with_two_policies",
+            "policies",
+            json!([{"exitCode": 3, "action": "RestartJob"}, {"exitCode": 3, "action": "AbortJob"}]),
+            &["spec.policies[1]", "duplicate exitCode 3", "valid actions are"],
+        ),
+        (
+            "two_volumes_at_one_place",
+            "volumes",
+            json!([volume("one"), volume("two")]),
+            &["spec.volumes[1]", "duplicated mountPath: /data", "a path of its own"],
+        ),
+        (
+            "a_plugin_that_is_not_there",
+            "plugins",
+            json!({"mpi": []}),
+            &["spec.plugins[mpi]", "plugin mpi is not supported yet", "there are env, svc"],
+        ),
+    ]
+}
+
+async fn invalid_volcano_job(world: World, job: Value, parts: &[&str]) -> Result<()> {
+    let scene = Scene::open(world).await?;
+    let operator = scene.start_operator(|_| ()).await?;
+    let (_door, _auto) = (scene.admit_all(), scene.kubelet.auto());
+    scene.submit(job).await?;
+    let seen = scene.phase("bad", "Failed").await?;
+    equal("reason", &seen.vc("bad").status()["state"]["reason"], "InvalidJob")?;
+    contains("message", seen.vc("bad").message(), parts)?;
+    scene.run(vcjob("a").task(task("w", 1)), 1).await?;
+    let seen = scene.seen();
+    equal("pods", seen.pods(), vec!["a-w-0"])?;
+    equal("groups", seen.ever(Resource::Groups), 1)?;
+    ensure!(operator.health.is_live(), "the operator did not survive");
+    operator.stop().await
 }
 
 /// A good job beside the bad one runs to its end.

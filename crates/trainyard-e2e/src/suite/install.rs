@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use tokio::process::Command;
 use trainyard_api::crd;
+use trainyard_api::volcano::{self, names};
 
 use crate::control_plane::ControlPlane;
 use crate::kubectl::Kubectl;
@@ -59,14 +60,21 @@ pub(crate) async fn install_node(kubectl: &Kubectl, binary: &Path) -> Result<()>
     applied.stdout_of_success().map(drop)
 }
 
-/// Replaces the CRD by one that accepts everything, so that objects get past validation.
+/// Replaces the CRDs of jobs by such as accept everything, so that objects get past validation.
 pub(super) async fn install_without_rules(plane: &ControlPlane) -> Result<()> {
-    let definition = definition_without_rules()?;
     let kubectl = plane.kubectl();
-    let replaced = kubectl.run_with_input(&["replace", "-f", "-"], &definition.to_string()).await?;
-    replaced.stdout_of_success()?;
+    for definition in definitions_without_rules()? {
+        let definition = definition.to_string();
+        let replaced = kubectl.run_with_input(&["replace", "-f", "-"], &definition).await?;
+        replaced.stdout_of_success()?;
+    }
+    takes_everything(&kubectl, "kubeflow.org/v1", "TFJob").await?;
+    takes_everything(&kubectl, names::API_VERSION, names::KIND).await
+}
+
+async fn takes_everything(kubectl: &Kubectl, api_version: &str, kind: &str) -> Result<()> {
     let invalid = json!({
-        "apiVersion": "kubeflow.org/v1", "kind": "TFJob",
+        "apiVersion": api_version, "kind": kind,
         "metadata": {"name": "Probe-Of-The-Rules", "namespace": "default"}, "spec": 7,
     });
     // The new schema takes a moment to take effect.
@@ -79,12 +87,15 @@ pub(super) async fn install_without_rules(plane: &ControlPlane) -> Result<()> {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    bail!("the API server still applies the rules of the CRD")
+    bail!("the API server still applies the rules of the CRD of {kind}")
 }
 
-/// The definition of TFJob, taking everything.
-pub(crate) fn definition_without_rules() -> Result<Value> {
-    let mut definition = crd::tfjob_crd();
+/// The definitions of TFJob and of Volcano's Job, taking everything.
+pub(crate) fn definitions_without_rules() -> Result<[Value; 2]> {
+    Ok([without_rules(crd::tfjob_crd())?, without_rules(volcano::crd::job_crd())?])
+}
+
+fn without_rules(mut definition: Value) -> Result<Value> {
     let versions = definition["spec"]["versions"].as_array_mut();
     for version in versions.context("the CRD has versions")? {
         version["schema"]["openAPIV3Schema"] =

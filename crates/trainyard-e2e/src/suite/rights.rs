@@ -102,28 +102,12 @@ async fn create_owned_pod(rest: &Rest, job: &Value) -> Result<Value, kube::Error
 /// Verb and resource (with subresource), as `create pods`.
 type Right = (String, String);
 
-/// Rights that only chance exercises, by the account that has them: an object of the same name that
-/// was there a moment earlier is looked at, and an event that comes again is counted on.
-const BY_CHANCE: [(&str, &str, &str); 5] = [
-    ("trainyard-operator", "get", "configmaps"),
-    ("trainyard-operator", "get", "networkpolicies"),
-    ("trainyard-operator", "get", "persistentvolumeclaims"),
-    ("trainyard-operator", "get", "podgroups"),
-    ("trainyard-scheduler", "patch", "events"),
-];
-
-fn by_chance(user: &str, (verb, resource): &Right) -> bool {
-    let mut all = BY_CHANCE.iter();
-    all.any(|(account, does, what)| user.ends_with(account) && verb == does && resource == what)
-}
-
 /// Checks the whole log for the rights that this one has by its roles.
 pub(crate) async fn check(log: &Path, user: &str, kubectl: &Kubectl) -> Result<()> {
     let exercised = exercised(log, user).await?;
     let rules = install::rules(kubectl, user).await?;
     ensure!(!rules.is_empty(), "no role is bound to {user}");
-    let is_idle = |right: &Right| !exercised.contains(right) && !by_chance(user, right);
-    let idle: Vec<_> = granted(&rules).into_iter().filter(is_idle).collect();
+    let idle: Vec<_> = granted(&rules).difference(&exercised).cloned().collect();
     ensure!(idle.is_empty(), "the roles of {user} have rights that were never used: {idle:?}");
     Ok(())
 }

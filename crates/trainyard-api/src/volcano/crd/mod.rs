@@ -17,7 +17,7 @@ mod task_rules;
 use serde_json::{Value, json};
 
 use super::kinds::{self, Kind};
-pub(crate) use policy::ACTIONS;
+pub(crate) use policy::{ACTIONS, valid as valid_in_policies};
 
 /// Label of a definition that is ours and not Volcano's own.
 pub const LABEL_MANAGED_BY: &str = "app.kubernetes.io/managed-by";

@@ -79,7 +79,7 @@ fn policy() -> Value {
 }
 
 /// What is added to every complaint about a policy.
-fn valid() -> String {
+pub(crate) fn valid() -> String {
     let list = |words: &[&str]| words.join(" ");
     format!("valid events are [{}], valid actions are [{}];", list(&EVENTS), list(&ACTIONS))
 }

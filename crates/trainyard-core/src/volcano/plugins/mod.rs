@@ -53,9 +53,6 @@ const ALL: [(&str, Make); 3] = [
     ("tensorflow", |flags| Box::new(tensorflow::TensorFlow::new(flags))),
 ];
 
-/// Plugins of the reference that are not here yet.
-const POSTPONED: [&str; 5] = ["ssh", "pytorch", "mpi", "ray", "hcclrank"];
-
 /// The plugins of a job, and what is told about arguments that mean nothing.
 pub(super) fn of(spec: &JobSpec) -> (Vec<Box<dyn Plugin>>, Vec<Event>) {
     let (mut plugins, mut warnings) = (Vec::new(), Vec::new());
@@ -67,18 +64,6 @@ pub(super) fn of(spec: &JobSpec) -> (Vec<Box<dyn Plugin>>, Vec<Event>) {
         }
     }
     (plugins, warnings)
-}
-
-/// Why the job's plugins cannot be had, if so.
-#[must_use]
-pub(super) fn problem(spec: &JobSpec) -> Option<String> {
-    let name = spec.plugins.keys().find(|name| ALL.iter().all(|(known, _)| known != name))?;
-    let known = ALL.map(|(known, _)| known).join(", ");
-    Some(if POSTPONED.contains(&name.as_str()) {
-        format!("spec.plugins.{name}: this plugin is not supported yet; there are {known}")
-    } else {
-        format!("spec.plugins.{name}: unable to find job plugin: {name}; there are {known}")
-    })
 }
 
 /// The hosts of a task, in order.
@@ -99,4 +84,14 @@ fn host(scene: &Scene<'_>, task: &TaskSpec, index: u32) -> String {
         .unwrap_or_else(|| super::objects::pod_name(&scene.meta.name, &task.name, index));
     let domain = given("subdomain").unwrap_or_else(|| scene.meta.name.clone());
     format!("{name}.{domain}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_a_job_may_name_are_there() {
+        assert_eq!(ALL.map(|(name, _)| name), trainyard_api::volcano::plugins::SUPPORTED);
+    }
 }

@@ -44,7 +44,17 @@ fn jobs_that_cannot_run_fail_at_once_and_for_good() {
         {"name": "a", "replicas": 1, "dependsOn": {"name": ["b"]}},
         {"name": "b", "replicas": 1, "dependsOn": {"name": ["a"]}}]});
     let plugin = json!({"plugins": {"mpi": []}, "tasks": [task("a", 1)]});
-    for (spec, word) in [(json!({}), "No task"), (cyclic, "wait for each other"), (plugin, "mpi")] {
+    let policy = |event: &str| json!({"event": event, "action": "RestartJob"});
+    let policies = json!({"policies": [policy("*"), policy("PodFailed")], "tasks": [task("a", 1)]});
+    let volume = |claim: &str| json!({"mountPath": "/data", "volumeClaimName": claim});
+    let volumes = json!({"volumes": [volume("a"), volume("b")], "tasks": [task("a", 1)]});
+    for (spec, word) in [
+        (json!({}), "No task"),
+        (cyclic, "wait for each other"),
+        (plugin, "mpi"),
+        (policies, "spec.policies[1]: if there's * here"),
+        (volumes, "spec.volumes[1]: duplicated mountPath: /data"),
+    ] {
         let mut w = World::new(spec);
         w.settle();
         let state = w.typed().state;

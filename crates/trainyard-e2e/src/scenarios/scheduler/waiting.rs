@@ -3,19 +3,20 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::Scenario;
 use super::floors;
 use crate::check::equal;
 use crate::rest::Resource;
-use crate::seen::text;
+use crate::seen::{Seen, text};
 use crate::volcano::{Floor, Gang};
 use crate::world::World;
 
 pub(super) fn all() -> Vec<Scenario> {
     let mut all = floors!["waiting":
         small_ones_pass_a_large_one_at_first,
+        what_is_said_again_is_counted,
         everything_is_said_of_one_that_waits,
         one_that_runs_waits_for_nothing,
         nobody_is_let_in_beyond_what_there_is,
@@ -57,8 +58,7 @@ async fn a_large_one_does_not_starve(world: World) -> Result<()> {
             return Ok(());
         }
         if !seen.node_of(&oldest).is_empty() {
-            let started =
-                |seen: &crate::seen::Seen| seen.pod(&oldest)["status"]["phase"] == "Running";
+            let started = |seen: &Seen| seen.pod(&oldest)["status"]["phase"] == "Running";
             floor.wait_until("it has started", started).await?;
             floor.kubelet.exit(&oldest, 0).await?;
         }
@@ -66,6 +66,30 @@ async fn a_large_one_does_not_starve(world: World) -> Result<()> {
     }
     floor.wait_until("it has its turn", |seen| !seen.node_of("large-1").is_empty()).await?;
     Ok(())
+}
+
+/// A reason that goes and comes back is told by the event that told it first. Between two words to a
+/// pod there are seconds, so that the second is written.
+async fn what_is_said_again_is_counted(floor: Floor) -> Result<()> {
+    floor.node("a", json!({"cpu": "1"})).await?;
+    floor.gang(Gang::new("one", 1).asks(json!({"cpu": "2"}))).await?;
+    let seen = floor.waits("one-0", "Insufficient cpu").await?;
+    let why = format!("Warning FailedScheduling {}", seen.unplaced("one-0"));
+    floor.edit_node("a", json!({"spec": {"unschedulable": true}})).await?;
+    floor.waits("one-0", "unschedulable").await?;
+    floor.edit_node("a", json!({"spec": {"unschedulable": false, "taints": []}})).await?;
+    let times = |seen: &Seen| {
+        let told = seen.events_about("Pod", "one-0");
+        told.into_iter().filter(|event| *event == why).count()
+    };
+    let seen = floor.wait_until("it is told twice", |seen| times(seen) >= 2).await?;
+    let is_it = |event: &Value| {
+        event["involvedObject"]["name"] == "one-0"
+            && why.ends_with(text(&event["message"]))
+            && event["reason"] == "FailedScheduling"
+    };
+    let events: Vec<_> = seen.all(Resource::Events).filter(|(_, event)| is_it(event)).collect();
+    equal("events", events.len(), 1)
 }
 
 async fn everything_is_said_of_one_that_waits(floor: Floor) -> Result<()> {
@@ -109,9 +133,8 @@ async fn nobody_is_let_in_beyond_what_there_is(floor: Floor) -> Result<()> {
     floor.group(&group("two")).await?;
     let says = "resource in cluster is overused";
     floor.group_says("two", "NotEnoughResources", says).await?;
-    let phase = |seen: &crate::seen::Seen| {
-        text(&seen.object(Resource::Groups, "two")["status"]["phase"]) == "Inqueue"
-    };
+    let phase =
+        |seen: &Seen| text(&seen.object(Resource::Groups, "two")["status"]["phase"]) == "Inqueue";
     floor.never_within(300, "it is let in", phase).await?;
     floor.rest.delete(Resource::Groups, "one", None).await?;
     floor.wait_until("now it is its turn", phase).await.map(drop)

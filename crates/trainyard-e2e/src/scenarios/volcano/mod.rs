@@ -13,6 +13,7 @@ mod restarts;
 mod scale;
 mod seed;
 mod states;
+mod strangers;
 mod success;
 mod takeover;
 mod timeouts;
@@ -46,6 +47,7 @@ pub(super) fn shared() -> Vec<Scenario> {
         scale::all(),
         seed::all(),
         states::all(),
+        strangers::all(),
         success::all(),
         timeouts::all(),
         volumes::all(),
