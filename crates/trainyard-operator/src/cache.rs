@@ -41,6 +41,8 @@ pub(crate) struct Store<T> {
     /// Objects that we deleted for good while the watch may still tell of them, with the version
     /// that was held last.
     deleted: BTreeMap<Arc<str>, u64>,
+    /// The newest version that the watch has told of.
+    told: u64,
     /// How many objects there were when [`Store::growth`] was last asked.
     known: usize,
 }
@@ -51,6 +53,7 @@ impl<T> Default for Store<T> {
             by_uid: BTreeMap::new(),
             by_owner: BTreeMap::new(),
             deleted: BTreeMap::new(),
+            told: 0,
             known: 0,
         }
     }
@@ -81,6 +84,7 @@ impl<T: Object> Store<T> {
 
     /// The watch tells of an object. Gives back what changed, unless it matters to nobody.
     pub(crate) fn see(&mut self, object: T) -> Option<Change<T>> {
+        self.told = self.told.max(object.version());
         if self.deleted.contains_key(object.uid()) {
             return None;
         }
@@ -89,6 +93,7 @@ impl<T: Object> Store<T> {
 
     /// The watch tells that an object is gone, or no longer selected.
     pub(crate) fn see_gone(&mut self, uid: &str, version: u64) -> Option<Change<T>> {
+        self.told = self.told.max(version);
         self.deleted.remove(uid);
         let held = self.by_uid.get(uid)?;
         if version != 0 && version < held.version() {
@@ -97,8 +102,14 @@ impl<T: Object> Store<T> {
         self.remove(uid).map(|before| Change { before: Some(before), after: None })
     }
 
-    /// The answer to a write or read of our own.
+    /// The answer to a write or read of our own. An answer can come after the watch has told of
+    /// that version and then of the end: what is not held any more is gone, and the watch will not
+    /// say so again.
     pub(crate) fn own(&mut self, object: T) {
+        let is_old = object.version() != 0 && object.version() <= self.told;
+        if is_old && !self.by_uid.contains_key(object.uid()) {
+            return;
+        }
         self.deleted.remove(object.uid());
         self.hold(object);
     }
@@ -131,6 +142,8 @@ impl<T: Object> Store<T> {
             .map(|(uid, _)| Arc::clone(uid))
             .collect();
         self.deleted.retain(|uid, held| is_listed(uid) || !past(*held));
+        // A server that was set back counts from an older version again.
+        self.told = version;
         let mut changes: Vec<Change<T>> = absent
             .iter()
             .filter_map(|uid| self.remove(uid))

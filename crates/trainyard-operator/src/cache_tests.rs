@@ -137,10 +137,25 @@ fn versions_that_cannot_be_compared_are_taken_as_they_come() {
     assert_eq!(store.by_uid.len(), 0);
 }
 
+#[test]
+fn an_answer_that_comes_after_the_end_brings_nothing_back() {
+    let mut store = Store::default();
+    store.see(thing("a", 5));
+    store.see(thing("a", 6));
+    assert!(store.see_gone("a", 7).is_some());
+    store.own(thing("a", 6));
+    assert!(store.get("a").is_none(), "the watch told of 6 and of the end");
+    store.own(thing("b", 8));
+    assert!(store.get("b").is_some(), "the watch has yet to tell of 8");
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     /// We write and read the answer.
     OwnWrite(u8),
+    /// We write; the answer arrives only later.
+    OwnWriteSlow(u8),
+    AnswerArrives,
     /// We delete it for good.
     OwnDelete(u8),
     /// Somebody else writes.
@@ -157,6 +172,8 @@ fn step() -> impl Strategy<Value = Step> {
     let slot = 0_u8..4;
     prop_oneof![
         slot.clone().prop_map(Step::OwnWrite),
+        slot.clone().prop_map(Step::OwnWriteSlow),
+        Just(Step::AnswerArrives),
         slot.clone().prop_map(Step::OwnDelete),
         slot.clone().prop_map(Step::Write),
         slot.prop_map(Step::Delete),
@@ -176,6 +193,8 @@ struct World {
     history: Vec<(u64, Thing, bool)>,
     watched: usize,
     list: Option<(Vec<Thing>, u64)>,
+    /// The answer to a write of ours, under way.
+    answer: Option<Thing>,
     store: Store<Thing>,
     /// What we wrote, by identity: the version, or `None` once we deleted it.
     own: BTreeMap<String, Option<u64>>,
@@ -221,6 +240,14 @@ impl World {
         }
     }
 
+    fn answer_arrives(&mut self) {
+        if let Some(object) = self.answer.take() {
+            let written = self.own.entry(object.uid.clone()).or_insert(Some(0));
+            *written = written.map(|before| before.max(object.version));
+            self.store.own(object);
+        }
+    }
+
     fn take(&mut self, step: &Step) {
         match *step {
             Step::OwnWrite(slot) => {
@@ -228,9 +255,19 @@ impl World {
                 self.own.insert(object.uid.clone(), Some(object.version));
                 self.store.own(object);
             }
+            Step::OwnWriteSlow(slot) => {
+                // As in life: one write at a time.
+                if self.answer.is_none() {
+                    let object = self.write(slot);
+                    self.answer = Some(object);
+                }
+            }
+            Step::AnswerArrives => self.answer_arrives(),
             Step::OwnDelete(slot) => {
                 // As in life: only what we know of is deleted, by identity.
                 let known = self.there.get(&slot).map(|thing| thing.uid.clone());
+                let busy = self.answer.as_ref().map(|thing| thing.uid.clone());
+                let known = known.filter(|uid| busy.as_ref() != Some(uid));
                 if let Some(uid) = known.filter(|uid| self.store.get(uid).is_some()) {
                     self.delete(slot);
                     self.store.own_gone(&uid);
@@ -286,7 +323,9 @@ proptest! {
             world.take(step);
             world.check();
         }
+        // The worst that can be: everything is told before the last answer is read.
         world.watch(usize::MAX);
+        world.answer_arrives();
         world.check();
         let expected: BTreeMap<_, _> =
             world.there.values().map(|thing| (thing.uid.clone(), thing.clone())).collect();
