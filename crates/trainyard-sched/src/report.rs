@@ -159,7 +159,7 @@ impl<'f> Cycle<'f> {
 
     /// The status of PodGroups that something has happened to or that wait.
     fn reports(&self, touched: &BTreeSet<GroupKey>, decisions: &mut Vec<Decision>) {
-        let admitted = self.admit();
+        let admitted = self.admit().answers;
         let units: BTreeMap<&GroupKey, &Unit<'f>> =
             self.units.iter().map(|unit| (unit.key, unit)).collect();
         let mut keys: BTreeSet<&GroupKey> = touched.iter().chain(units.keys().copied()).collect();
