@@ -101,7 +101,7 @@ impl<'f> Cycle<'f> {
             key,
             queue: &object.queue,
             line: self.lines.iter().position(|line| line.name == object.queue),
-            priority: self.facts.priority_of(group),
+            priority: self.facts.priority_of(key, group),
             created: object.created,
             is_in,
             missing: object.min_member.saturating_sub(bound.len()),

@@ -27,10 +27,10 @@ impl State {
         cycle.settle();
         let gate = cycle.admit();
         let Some(index) = cycle.units.iter().position(|unit| unit.key == key) else {
-            let standing = crate::gang::Standing::of(key, group, &self.facts);
+            let standing = &self.facts.muster(key, group).standing;
             let queue = self.facts.queue_of(group).to_owned();
-            let mut told = cycle.at_rest(key, queue, &standing);
-            told.priority = self.facts.priority_of(group);
+            let mut told = cycle.at_rest(key, queue, standing);
+            told.priority = self.facts.priority_of(key, group);
             told.since = self.facts.created_of(group);
             let applicant = gate.outside.iter().find(|one| one.key == key);
             if let Some((one, object)) = applicant.zip(group.object.as_ref()) {
@@ -77,7 +77,7 @@ impl<'f> Cycle<'f> {
         &self,
         key: &GroupKey,
         queue: String,
-        standing: &crate::gang::Standing<'_>,
+        standing: &crate::gang::Standing,
     ) -> Explanation {
         Explanation {
             group: key.clone(),
@@ -210,8 +210,8 @@ impl<'f> Cycle<'f> {
             for room in &self.board.rooms {
                 let Some(node) = &room.node else { continue };
                 let is_open =
-                    |record: &&&Record| fit::barred(&record.shape, node, self.facts).is_none();
-                if records.iter().any(|record| is_open(&record)) {
+                    |record: &&Record| fit::barred(&record.shape, node, self.facts).is_none();
+                if records.iter().any(is_open) {
                     let here = room.left(resource, View::Now).max(0);
                     free = free.saturating_add(here);
                     most = most.max(here);
@@ -237,8 +237,8 @@ impl<'f> Cycle<'f> {
         let records = unit.standing.waiting.iter().chain(&unit.left_out);
         let records: Vec<_> = records.filter_map(|id| self.facts.record(*id)).collect();
         let is_open = |node: &Node| {
-            let open = |record: &&Record| fit::barred(&record.shape, node, self.facts).is_none();
-            records.iter().any(|record| open(&record))
+            let is_open = |record: &&Record| fit::barred(&record.shape, node, self.facts).is_none();
+            records.iter().any(is_open)
         };
         let is_other = |record: &Record| record.pod.group != *unit.key;
         Holdings::on_nodes(self.facts, self.board, is_open, is_other).named(shortages)

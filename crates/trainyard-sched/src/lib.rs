@@ -24,6 +24,7 @@ mod hold;
 mod holders;
 mod ledger;
 mod meta;
+mod muster;
 mod news;
 mod node;
 mod objects;
