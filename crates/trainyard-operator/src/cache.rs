@@ -104,13 +104,13 @@ impl<T: Object> Store<T> {
 
     /// The answer to a write or read of our own. An answer can come after the watch has told of
     /// that version and then of the end: what is not held any more is gone, and the watch will not
-    /// say so again.
+    /// say so again. What we took for deleted ourselves the watch has yet to speak of.
     pub(crate) fn own(&mut self, object: T) {
         let is_old = object.version() != 0 && object.version() <= self.told;
-        if is_old && !self.by_uid.contains_key(object.uid()) {
+        let was_deleted = self.deleted.remove(object.uid()).is_some();
+        if is_old && !was_deleted && !self.by_uid.contains_key(object.uid()) {
             return;
         }
-        self.deleted.remove(object.uid());
         self.hold(object);
     }
 

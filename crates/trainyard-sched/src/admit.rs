@@ -9,19 +9,34 @@ use crate::cycle::Cycle;
 use crate::facts::Group;
 use crate::group::GroupPhase;
 use crate::serve::sum;
-use crate::vector::Vector;
+use crate::vector::{ENDLESS, Vector};
 use crate::{Amounts, Constraint, GroupKey};
 
 /// A group that is in its queue or asks to be.
-struct Applicant<'f> {
-    key: &'f GroupKey,
+#[derive(Debug, Clone)]
+pub(crate) struct Applicant<'f> {
+    pub(crate) key: &'f GroupKey,
     queue: &'f str,
-    line: Option<usize>,
+    pub(crate) line: Option<usize>,
     priority: i64,
     created: i64,
     is_in: bool,
+    /// Members of its minimum that have no node yet.
+    pub(crate) missing: usize,
     /// What of its minimum it does not have yet.
-    rest: BTreeMap<&'f str, i64>,
+    pub(crate) rest: BTreeMap<&'f str, i64>,
+}
+
+impl<'f> Applicant<'f> {
+    /// As [`crate::cycle::Unit::seniority`].
+    pub(crate) fn seniority(&self) -> (i64, i64, &'f GroupKey) {
+        (-self.priority, self.created, self.key)
+    }
+
+    /// Whether what another has still to get is out of this one's reach.
+    pub(crate) fn yields_to(&self, other: &Self, same_line: bool) -> bool {
+        other.priority >= self.priority && (!same_line || other.line == self.line)
+    }
 }
 
 /// Why a group is not let in.
@@ -31,12 +46,24 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
-impl<'f> Cycle<'f> {
+/// Who is in its queue and who is not.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Gate<'f> {
+    /// Those that are in, or are let in now. Nobody as long as nobody asks.
+    pub(crate) inside: Vec<Applicant<'f>>,
+    /// Those that are not let in.
+    pub(crate) outside: Vec<Applicant<'f>>,
     /// The groups that ask: let in, or why not.
-    pub(crate) fn admit(&self) -> BTreeMap<&'f GroupKey, Option<Refusal>> {
+    pub(crate) answers: BTreeMap<&'f GroupKey, Option<Refusal>>,
+}
+
+impl<'f> Cycle<'f> {
+    /// Lets groups into their queues, or says why not.
+    pub(crate) fn admit(&self) -> Gate<'f> {
+        let mut gate = Gate::default();
         let asks = |group: &Group| phase_of(group) == Some(GroupPhase::Pending);
         if !self.facts.groups.iter().any(|(_, _, group)| asks(group)) {
-            return BTreeMap::new();
+            return gate;
         }
         let mut applicants: Vec<Applicant<'f>> = Vec::new();
         for (key, _, group) in self.facts.groups.iter() {
@@ -44,20 +71,19 @@ impl<'f> Cycle<'f> {
         }
         applicants.sort_by_key(|one| (!one.is_in, -one.priority, one.created, one.key));
         let used = self.used();
-        let mut answers = BTreeMap::new();
-        let mut inside: Vec<Applicant<'f>> = Vec::new();
         for one in applicants {
             if !one.is_in {
-                let refusal = self.refusal(&one, &inside, &used);
+                let refusal = self.refusal(&one, &gate.inside, &used);
                 let is_refused = refusal.is_some();
-                answers.insert(one.key, refusal);
+                gate.answers.insert(one.key, refusal);
                 if is_refused {
+                    gate.outside.push(one);
                     continue;
                 }
             }
-            inside.push(one);
+            gate.inside.push(one);
         }
-        answers
+        gate
     }
 
     fn applicant(&self, key: &'f GroupKey, group: &'f Group) -> Option<Applicant<'f>> {
@@ -75,9 +101,10 @@ impl<'f> Cycle<'f> {
             key,
             queue: &object.queue,
             line: self.lines.iter().position(|line| line.name == object.queue),
-            priority: self.facts.priority_of(group),
+            priority: self.facts.priority_of(key, group),
             created: object.created,
             is_in,
+            missing: object.min_member.saturating_sub(bound.len()),
             rest: rest.filter(|(_, amount)| *amount > 0).collect(),
         })
     }
@@ -128,9 +155,7 @@ impl<'f> Cycle<'f> {
         }
         let resources = &self.facts.resources;
         let spoken = |name: &str, same_line: bool| -> i64 {
-            let counted = inside.iter().filter(|other| {
-                other.priority >= one.priority && (!same_line || other.line == one.line)
-            });
+            let counted = inside.iter().filter(|other| one.yields_to(other, same_line));
             counted.filter_map(|other| other.rest.get(name)).sum()
         };
         let over = |limit: &dyn Fn(&str, i64) -> bool| -> Vec<&str> {
@@ -139,8 +164,9 @@ impl<'f> Cycle<'f> {
         };
         let beyond = over(&|name, amount| {
             let index = resources.known(name);
-            let (limit, used) =
-                index.map_or((0, 0), |index| (line.share.limit.get(index), line.used.get(index)));
+            // What nobody has is no matter of the queue's.
+            let (limit, used) = index
+                .map_or((ENDLESS, 0), |index| (line.share.limit.get(index), line.used.get(index)));
             let limit = queue.capability.named(name).map_or(limit, |cap| cap.min(limit));
             used + spoken(name, true) + amount > limit
         });

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crate::GroupKey;
 use crate::cycle::Cycle;
-use crate::gang::Standing;
 use crate::serve::sum;
 use crate::slots::Id;
 use crate::vector::Vector;
@@ -49,28 +48,30 @@ impl<'f> Cycle<'f> {
             let name = facts.queue_of(group);
             let Some(line) = self.lines.iter().position(|line| line.name == name) else { continue };
             let is_spared = group.object.as_ref().is_some_and(|object| !object.is_preemptable);
-            let standing = Standing::of(key, group, facts);
+            let muster = facts.muster(key, group);
+            let standing = &muster.standing;
             if standing.bound.is_empty() || is_spared {
                 continue;
             }
             let may_go =
                 |id: &Id| facts.record(*id).is_some_and(|record| record.pod.is_preemptable);
-            let bundle = |pods: Vec<Id>, is_whole: bool| Bundle {
+            let bundle = |pods: Vec<Id>, has: Vector, is_whole: bool| Bundle {
                 key,
                 line,
-                priority: facts.priority_of(group),
+                priority: facts.priority_of(key, group),
                 created: facts.created_of(group),
-                has: sum(facts, &pods),
+                has,
                 pods,
                 is_whole,
                 is_partial: standing.is_partial(),
             };
             let above = standing.above_minimum(facts);
             let is_all_above = above.len() == standing.bound.len();
-            bundles.extend(above.into_iter().filter(may_go).map(|id| bundle(vec![id], false)));
+            let alone = |id: Id| bundle(vec![id], sum(facts, &[id]), false);
+            bundles.extend(above.into_iter().filter(may_go).map(alone));
             // A group without a minimum has no whole to lose.
-            if !is_all_above && standing.bound.iter().all(may_go) {
-                bundles.push(bundle(standing.bound.clone(), true));
+            if !is_all_above && muster.may_go {
+                bundles.push(bundle(standing.bound.clone(), muster.used.clone(), true));
             }
         }
         bundles.sort_by(|one, other| {

@@ -3,6 +3,8 @@
 //! Owns the order of the steps. How one group is tried is `serve`'s, how room is kept `hold`'s, how
 //! it is made `press`'s, what is said `report`'s.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -10,6 +12,7 @@ use crate::bundle::Bundle;
 use crate::facts::{Account, Facts, Group};
 use crate::gang::{Missing, Standing};
 use crate::hold::Hold;
+use crate::muster::Muster;
 use crate::place::{Placed, Stuck};
 use crate::room::Board;
 use crate::serve::Likeness;
@@ -75,12 +78,17 @@ pub(crate) struct Unit<'f> {
     pub(crate) created: i64,
     /// Since when members wait.
     pub(crate) since: i64,
-    pub(crate) standing: Standing<'f>,
+    /// Its members as they were counted before.
+    pub(crate) muster: &'f Muster,
+    /// How it stands, with what has been decided so far.
+    pub(crate) standing: Cow<'f, Standing>,
     /// Members beyond the minimum that found no room.
     pub(crate) left_out: Vec<Id>,
     /// What it uses, with what has been decided so far.
     pub(crate) used: Vector,
     pub(crate) verdict: Option<Verdict>,
+    /// What is said of it, once everything is decided.
+    pub(crate) said: OnceCell<Arc<str>>,
     /// Whether it has been tried in this pass.
     pub(crate) is_tried: bool,
     /// Whether room was to be made for it already.
@@ -99,6 +107,8 @@ pub(crate) struct Cycle<'f> {
     /// Who keeps everybody behind out of the nodes that it could use.
     pub(crate) blockade: Option<usize>,
     pub(crate) bundles: Option<Vec<Arc<Bundle<'f>>>>,
+    /// In which queues and below which priorities somebody could go.
+    pub(crate) lower: BTreeMap<(usize, i64), bool>,
     /// What has found no room, how many, and on which board.
     pub(crate) failures: BTreeMap<Likeness, (u64, usize, Stuck)>,
     pub(crate) bound: Placed,
@@ -118,6 +128,7 @@ impl<'f> Cycle<'f> {
             holds: Vec::new(),
             blockade: None,
             bundles: None,
+            lower: BTreeMap::new(),
             failures: BTreeMap::new(),
             bound: Placed::new(),
             evicted: BTreeMap::new(),
@@ -133,27 +144,20 @@ impl<'f> Cycle<'f> {
         let group = facts.groups.get(facts.groups.id(key)?)?;
         let name = facts.queue_of(group);
         let line = self.lines.iter().position(|line| line.name == name)?;
-        let standing = Standing::of(key, group, facts);
-        let records = |ids: &[Id]| -> Vec<&'f crate::facts::Record> {
-            ids.iter().filter_map(|id| facts.record(*id)).collect()
-        };
-        let waiting = records(&standing.waiting);
-        let since = waiting.iter().map(|record| record.pod.created).min()?;
-        let mut used = Vector::default();
-        for record in records(&standing.bound) {
-            used.add(&record.shape.ask, 1);
-        }
+        let muster = facts.muster(key, group);
         Some(Unit {
             key,
             group,
             line,
-            priority: facts.priority_of(group),
+            priority: facts.priority_of(key, group),
             created: facts.created_of(group),
-            since,
-            standing,
+            since: muster.since?,
+            muster,
+            standing: Cow::Borrowed(&muster.standing),
             left_out: Vec::new(),
-            used,
+            used: muster.used.clone(),
             verdict: None,
+            said: OnceCell::new(),
             is_tried: false,
             is_pressed: false,
         })
@@ -208,10 +212,26 @@ impl<'f> Cycle<'f> {
     }
 }
 
-impl Unit<'_> {
+impl<'f> Unit<'f> {
+    /// Members that make a group ready that is not, and what they ask for. As long as it is not
+    /// ready nobody of it has got a node in this decision: it is as it was counted.
+    pub(crate) fn minimum(&self) -> (&'f [Id], &'f Vector) {
+        (self.muster.chosen.as_deref().unwrap_or_default(), &self.muster.ask)
+    }
+
+    /// Whether these are just those.
+    pub(crate) fn is_minimum(&self, pods: &[Id]) -> bool {
+        self.muster.chosen.as_deref().is_some_and(|chosen| std::ptr::eq(chosen, pods))
+    }
+
     /// The order of those that have waited long, and of everything that has no other.
     pub(crate) fn seniority(&self) -> (i64, i64, &GroupKey) {
         (-self.priority, self.created, self.key)
+    }
+
+    /// The next member of a group that has its minimum.
+    pub(crate) fn further(&self) -> Option<Id> {
+        self.standing.waiting.first().copied().filter(|_| self.standing.is_ready())
     }
 }
 

@@ -4,17 +4,17 @@
 
 use std::collections::BTreeMap;
 
+use crate::admit::{Applicant, Gate};
 use crate::cycle::{Block, Cycle, Unit, Verdict};
-use crate::facts::Stand;
+use crate::facts::Record;
+use crate::holders::Holdings;
 use crate::place::place_some;
 use crate::room::View;
 use crate::serve::sum;
 use crate::slots::Id;
-use crate::vector::Vector;
-use crate::{Amounts, Constraint, Explanation, GroupKey, Holder, Remedy, Shortage, State};
-
-/// Holders are named up to so many.
-const NAMED: usize = 10;
+use crate::{
+    Amounts, Constraint, Explanation, GroupKey, Holder, Node, Remedy, Shortage, State, fit,
+};
 
 impl State {
     /// Why a group waits; nothing if it is not known.
@@ -23,22 +23,26 @@ impl State {
         let mut board = self.board.clone();
         let group = self.facts.groups.get(self.facts.groups.id(key)?)?;
         let mut cycle = Cycle::new(&self.facts, &mut board, now);
+        let before = cycle.board.mark();
         cycle.settle();
+        let gate = cycle.admit();
         let Some(index) = cycle.units.iter().position(|unit| unit.key == key) else {
-            let standing = crate::gang::Standing::of(key, group, &self.facts);
+            let standing = &self.facts.muster(key, group).standing;
             let queue = self.facts.queue_of(group).to_owned();
-            let mut told = cycle.at_rest(key, queue, &standing);
-            told.priority = self.facts.priority_of(group);
+            let mut told = cycle.at_rest(key, queue, standing);
+            told.priority = self.facts.priority_of(key, group);
             told.since = self.facts.created_of(group);
-            if let Some(Some(refusal)) = cycle.admit().remove(key) {
-                told.constraint = refusal.constraint;
-                told.message = refusal.message;
+            let applicant = gate.outside.iter().find(|one| one.key == key);
+            if let Some((one, object)) = applicant.zip(group.object.as_ref()) {
+                // What was decided just now is counted as what is spoken for.
+                cycle.board.undo(before);
+                told = cycle.explain_outside(told, object, one, &gate);
             } else if let Some(missing) = standing.missing() {
                 told.message = crate::report::missing_words(key, &missing);
             }
             return Some(told.with_group(key, &self.facts));
         };
-        Some(cycle.explain(index))
+        Some(cycle.explain(index, &gate))
     }
 
     /// The groups with members that wait, in the order of their names.
@@ -73,7 +77,7 @@ impl<'f> Cycle<'f> {
         &self,
         key: &GroupKey,
         queue: String,
-        standing: &crate::gang::Standing<'_>,
+        standing: &crate::gang::Standing,
     ) -> Explanation {
         Explanation {
             group: key.clone(),
@@ -100,9 +104,12 @@ impl<'f> Cycle<'f> {
         }
     }
 
-    fn explain(&mut self, index: usize) -> Explanation {
+    fn explain(&mut self, index: usize, gate: &Gate<'f>) -> Explanation {
         let facts = self.facts;
-        let (position, of) = self.position(index);
+        let (position, of) = self
+            .units
+            .get(index)
+            .map_or((0, 0), |unit| self.position(unit.line, unit.seniority(), gate));
         let shortages = self.shortages(index);
         let remedies = self.remedies(index);
         let constraint = self.constraint(index);
@@ -175,18 +182,22 @@ impl<'f> Cycle<'f> {
         unit.standing.enough(self.facts, waiting).unwrap_or_else(|| waiting.clone())
     }
 
-    fn position(&self, index: usize) -> (usize, usize) {
-        let Some(unit) = self.units.get(index) else { return (0, 0) };
-        let mut place = 0;
-        let mut all = 0;
-        for other in self.units.iter().filter(|other| other.line == unit.line) {
-            if matches!(other.verdict, Some(Verdict::Placed)) {
-                continue;
-            }
-            all += 1;
-            place += usize::from(other.seniority() <= unit.seniority());
-        }
-        (place, all)
+    /// A place among the groups of a queue that wait, those included that are not let in, and how
+    /// many those are.
+    pub(crate) fn position(
+        &self,
+        line: usize,
+        own: (i64, i64, &GroupKey),
+        gate: &Gate<'f>,
+    ) -> (usize, usize) {
+        let is_waiting =
+            |unit: &&Unit<'f>| unit.line == line && !matches!(unit.verdict, Some(Verdict::Placed));
+        let units = self.units.iter().filter(is_waiting).map(Unit::seniority);
+        let has_unit = |key: &GroupKey| self.units.iter().any(|unit| *unit.key == *key);
+        let outside =
+            gate.outside.iter().filter(|one| one.line == Some(line) && !has_unit(one.key));
+        let all: Vec<_> = units.chain(outside.map(Applicant::seniority)).collect();
+        (all.iter().filter(|one| **one <= own).count(), all.len())
     }
 
     fn shortages(&self, index: usize) -> Vec<Shortage> {
@@ -198,10 +209,9 @@ impl<'f> Cycle<'f> {
             let (mut free, mut most) = (0_i64, 0);
             for room in &self.board.rooms {
                 let Some(node) = &room.node else { continue };
-                let is_open = |record: &&&crate::facts::Record| {
-                    crate::fit::barred(&record.shape, node, self.facts).is_none()
-                };
-                if records.iter().any(|record| is_open(&record)) {
+                let is_open =
+                    |record: &&Record| fit::barred(&record.shape, node, self.facts).is_none();
+                if records.iter().any(is_open) {
                     let here = room.left(resource, View::Now).max(0);
                     free = free.saturating_add(here);
                     most = most.max(here);
@@ -224,43 +234,14 @@ impl<'f> Cycle<'f> {
     }
 
     fn holders(&self, unit: &Unit<'f>, shortages: &[Shortage]) -> Vec<Holder> {
-        let mut holders: BTreeMap<&GroupKey, (usize, Vector)> = BTreeMap::new();
         let records = unit.standing.waiting.iter().chain(&unit.left_out);
         let records: Vec<_> = records.filter_map(|id| self.facts.record(*id)).collect();
-        for room in &self.board.rooms {
-            let Some(node) = &room.node else { continue };
-            let open = |record: &&crate::facts::Record| {
-                crate::fit::barred(&record.shape, node, self.facts).is_none()
-            };
-            if !records.iter().any(open) {
-                continue;
-            }
-            for other in room.pods.iter().filter_map(|id| self.facts.record(*id)) {
-                let has_room = matches!(other.stand(), Stand::Bound | Stand::Leaving);
-                if has_room && other.pod.group != *unit.key {
-                    let (pods, has) = holders.entry(&other.pod.group).or_default();
-                    *pods += 1;
-                    has.add(&other.shape.ask, 1);
-                }
-            }
-        }
-        let mut named: Vec<Holder> = holders
-            .into_iter()
-            .map(|(key, (pods, has))| {
-                let all = self.facts.resources.amounts(&has);
-                let short = shortages.iter().map(|short| short.resource.as_str());
-                let has = short.filter_map(|name| Some((name, all.named(name)?))).collect();
-                Holder { group: key.clone(), pods, has }
-            })
-            .filter(|holder| !holder.has.is_empty())
-            .collect();
-        let first =
-            |holder: &Holder| shortages.first().map_or(0, |short| holder.has.get(&short.resource));
-        named.sort_by(|one, other| {
-            first(other).cmp(&first(one)).then_with(|| one.group.cmp(&other.group))
-        });
-        named.truncate(NAMED);
-        named
+        let is_open = |node: &Node| {
+            let is_open = |record: &&Record| fit::barred(&record.shape, node, self.facts).is_none();
+            records.iter().any(is_open)
+        };
+        let is_other = |record: &Record| record.pod.group != *unit.key;
+        Holdings::on_nodes(self.facts, self.board, is_open, is_other).named(shortages)
     }
 
     fn remedies(&mut self, index: usize) -> Vec<Remedy> {
@@ -317,7 +298,7 @@ impl<'f> Cycle<'f> {
             .iter()
             .filter(|room| {
                 let node = room.node.as_ref();
-                node.is_some_and(|node| crate::fit::barred(shape, node, facts).is_none())
+                node.is_some_and(|node| fit::barred(shape, node, facts).is_none())
                     && !(kept_out && room.is_kept)
             })
             .collect();

@@ -44,7 +44,8 @@ pub struct Shortage {
     pub resource: String,
     /// What the members that wait ask for together.
     pub asked: i64,
-    /// What is free on all nodes that they may use.
+    /// What is free on all nodes that they may use. For a group that is not let into its queue
+    /// without what others are still to get, and within the queue's limit where that binds.
     pub free: i64,
     /// The most that is free on one of these nodes.
     pub most_on_one_node: i64,
@@ -60,7 +61,7 @@ pub struct Holder {
     pub group: GroupKey,
     /// How many of its pods.
     pub pods: usize,
-    /// What they have of what is short.
+    /// What they have of what is short, or were let into their queue to get.
     pub has: Amounts,
 }
 

@@ -3,9 +3,10 @@
 //! Owns the records; the sums over nodes are `room`'s, the decisions `cycle`'s.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::config::Config;
+use crate::muster::Muster;
 use crate::objects::{Claim, PriorityClass, Volume};
 use crate::pod::Phase;
 use crate::shape::{Shape, Shapes};
@@ -95,6 +96,8 @@ pub(crate) struct Group {
     pub(crate) reported: Option<GroupReport>,
     /// The version that says so; nothing while that is being written.
     pub(crate) reported_at: Option<u64>,
+    /// Its members as they were last counted; nothing after a change.
+    pub(crate) muster: OnceLock<Muster>,
 }
 
 impl Group {
@@ -149,15 +152,19 @@ impl Facts {
         group.members.iter().filter_map(named).min().unwrap_or(queue::DEFAULT)
     }
 
+    /// A group's members, counted.
+    pub(crate) fn muster<'s>(&self, key: &GroupKey, group: &'s Group) -> &'s Muster {
+        group.muster.get_or_init(|| Muster::of(key, group, self))
+    }
+
     /// A group's priority: its class's; without one, the highest of its pods.
-    pub(crate) fn priority_of(&self, group: &Group) -> i64 {
+    pub(crate) fn priority_of(&self, key: &GroupKey, group: &Group) -> i64 {
         let named =
             group.object.as_ref().and_then(|object| self.classes.get(&object.priority_class));
         if let Some(class) = named {
             return class.value;
         }
-        let priorities = group.members.iter().filter_map(|id| self.record(*id));
-        priorities.map(|record| record.pod.priority).max().unwrap_or(0)
+        self.muster(key, group).priority
     }
 
     /// When a group was made.

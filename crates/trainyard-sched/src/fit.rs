@@ -91,36 +91,34 @@ pub(crate) fn has_room(shape: &Shape, room: &Room, view: View, is_kept_out: bool
         && !shape.spec.ports.iter().any(|port| room.has_port(view, port))
 }
 
-/// Everything that is in the way on one node.
+/// Puts everything that is in the way on one node into a list that is empty: there are many nodes.
 pub(crate) fn obstacles(
     shape: &Shape,
     room: &Room,
     view: View,
     is_kept_out: bool,
     facts: &Facts,
-) -> Vec<Obstacle> {
-    let Some(node) = &room.node else { return Vec::new() };
+    found: &mut Vec<Obstacle>,
+) {
+    let Some(node) = &room.node else { return };
     if let Some(obstacle) = barred(shape, node, facts) {
-        return vec![obstacle];
+        return found.push(obstacle);
     }
     if shape.spec.ports.iter().any(|port| room.has_port(view, port)) {
-        return vec![Obstacle::Ports];
+        return found.push(Obstacle::Ports);
     }
     let short =
         shape.ask.0.iter().filter(|(resource, amount)| room.left(*resource, view) < *amount);
-    let mut obstacles: Vec<Obstacle> = short
-        .map(|(resource, _)| {
-            let is_pods = facts.resources.is_pods(*resource);
-            if is_pods { Obstacle::Pods } else { Obstacle::Short(*resource) }
-        })
-        .collect();
-    if obstacles.is_empty() && room.is_refusing && view != View::Ever {
-        obstacles.push(Obstacle::Refusing);
+    found.extend(short.map(|(resource, _)| {
+        let is_pods = facts.resources.is_pods(*resource);
+        if is_pods { Obstacle::Pods } else { Obstacle::Short(*resource) }
+    }));
+    if found.is_empty() && room.is_refusing && view != View::Ever {
+        found.push(Obstacle::Refusing);
     }
-    if obstacles.is_empty() && is_kept_out && room.is_kept && !shape.is_best_effort {
-        obstacles.push(Obstacle::Kept);
+    if found.is_empty() && is_kept_out && room.is_kept && !shape.is_best_effort {
+        found.push(Obstacle::Kept);
     }
-    obstacles
 }
 
 /// How many pods of a shape there is room for, at most `most`.

@@ -11,14 +11,14 @@ use crate::slots::Id;
 
 /// How a group stands.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Standing<'f> {
+pub(crate) struct Standing {
     /// Members needed at least.
     pub(crate) minimum: usize,
     /// Members of each task needed at least; empty when they do not count.
-    tasks: BTreeMap<&'f str, usize>,
+    tasks: BTreeMap<String, usize>,
     /// Members that have a node or have ended well.
     pub(crate) ready: usize,
-    ready_by_task: BTreeMap<&'f str, usize>,
+    ready_by_task: BTreeMap<String, usize>,
     /// Members that wait, in the order of their task.
     pub(crate) waiting: Vec<Id>,
     /// Members on their way out.
@@ -30,7 +30,7 @@ pub(crate) struct Standing<'f> {
     pub(crate) succeeded: usize,
     pub(crate) failed: usize,
     pub(crate) running: usize,
-    waiting_by_task: BTreeMap<&'f str, usize>,
+    waiting_by_task: BTreeMap<String, usize>,
 }
 
 /// Which members are still to be made.
@@ -42,8 +42,8 @@ pub(crate) enum Missing {
     OfTask { task: String, present: usize, minimum: usize },
 }
 
-impl<'f> Standing<'f> {
-    pub(crate) fn of(key: &GroupKey, group: &'f Group, facts: &'f Facts) -> Self {
+impl Standing {
+    pub(crate) fn of(key: &GroupKey, group: &Group, facts: &Facts) -> Self {
         let mut standing = Self::default();
         let mut waiting: Vec<(&Record, Id)> = Vec::new();
         let counts_failed = matches!(key, GroupKey::Gang { .. });
@@ -54,7 +54,7 @@ impl<'f> Standing<'f> {
             match record.stand() {
                 Stand::Waiting => {
                     waiting.push((record, *id));
-                    *standing.waiting_by_task.entry(task).or_default() += 1;
+                    count(&mut standing.waiting_by_task, task);
                 }
                 Stand::Bound => {
                     standing.count_ready(task);
@@ -81,18 +81,17 @@ impl<'f> Standing<'f> {
         standing
     }
 
-    fn count_ready(&mut self, task: &'f str) {
+    fn count_ready(&mut self, task: &str) {
         self.ready += 1;
-        *self.ready_by_task.entry(task).or_default() += 1;
+        count(&mut self.ready_by_task, task);
     }
 
-    fn set_minimum(&mut self, key: &GroupKey, group: &'f Group, facts: &'f Facts) {
+    fn set_minimum(&mut self, key: &GroupKey, group: &Group, facts: &Facts) {
         if let Some(object) = &group.object {
             self.minimum = object.min_member;
             let tasks: usize = object.min_task_member.values().sum();
             if object.min_member >= tasks {
-                let tasks = object.min_task_member.iter();
-                self.tasks = tasks.map(|(task, least)| (task.as_str(), *least)).collect();
+                self.tasks.clone_from(&object.min_task_member);
             }
             return;
         }
@@ -103,12 +102,12 @@ impl<'f> Standing<'f> {
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        let enough = |(task, least): (&&str, &usize)| self.ready_of(task) >= *least;
+        let enough = |(task, least): (&String, &usize)| self.ready_of(task) >= *least;
         self.ready >= self.minimum && self.tasks.iter().all(enough)
     }
 
     /// Members that waited have got nodes.
-    pub(crate) fn advance(&mut self, facts: &'f Facts, pods: &[Id]) {
+    pub(crate) fn advance(&mut self, facts: &Facts, pods: &[Id]) {
         self.waiting.retain(|id| !pods.contains(id));
         for id in pods {
             let task = facts.record(*id).map_or("", |record| record.pod.task.as_str());
@@ -134,11 +133,7 @@ impl<'f> Standing<'f> {
             let waiting = self.waiting_by_task.get(task).copied().unwrap_or(0);
             let present = self.ready_of(task) + waiting;
             if present < *minimum {
-                return Some(Missing::OfTask {
-                    task: (*task).to_owned(),
-                    present,
-                    minimum: *minimum,
-                });
+                return Some(Missing::OfTask { task: task.clone(), present, minimum: *minimum });
             }
         }
         let present = self.ready + self.waiting.len();
@@ -150,7 +145,7 @@ impl<'f> Standing<'f> {
         let mut short: BTreeMap<&str, usize> = self
             .tasks
             .iter()
-            .map(|(task, least)| (*task, least.saturating_sub(self.ready_of(task))))
+            .map(|(task, least)| (task.as_str(), least.saturating_sub(self.ready_of(task))))
             .collect();
         let mut spare = Vec::new();
         let mut chosen = Vec::new();
@@ -194,6 +189,15 @@ impl<'f> Standing<'f> {
             above.push(id);
         }
         above
+    }
+}
+
+/// One more of a task. Most groups have few tasks and many members.
+fn count(counts: &mut BTreeMap<String, usize>, task: &str) {
+    if let Some(count) = counts.get_mut(task) {
+        *count += 1;
+    } else {
+        counts.insert(task.to_owned(), 1);
     }
 }
 

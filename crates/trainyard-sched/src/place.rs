@@ -3,6 +3,7 @@
 //! The largest shape first, many of one shape at a time. Where that fails though it might not have
 //! to, `search` tries other arrangements.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::around::{Survey, matters};
@@ -110,9 +111,11 @@ pub(crate) fn ordered(facts: &Facts, pods: &[Id]) -> Vec<Id> {
         pods.iter().filter_map(|id| Some((*id, facts.record(*id)?))).collect();
     known.sort_by(|(_, one), (_, other)| {
         let by_size = other.shape.size.cmp(&one.shape.size);
-        by_size
-            .then_with(|| one.shape.spec.cmp(&other.shape.spec))
-            .then_with(|| one.pod.key.cmp(&other.pod.key))
+        // Most are of one shape, and a shape is long to compare.
+        let is_same = std::sync::Arc::ptr_eq(&one.shape, &other.shape);
+        let by_spec =
+            || if is_same { Ordering::Equal } else { one.shape.spec.cmp(&other.shape.spec) };
+        by_size.then_with(by_spec).then_with(|| one.pod.key.cmp(&other.pod.key))
     });
     known.into_iter().map(|(id, _)| id).collect()
 }
@@ -271,14 +274,15 @@ pub(crate) fn reasons(
     if !request.is_explained {
         return counts;
     }
+    let (view, is_kept_out) = (request.view, request.is_kept_out);
+    let mut found = Vec::new();
     for room in &board.rooms {
         let Some(node) = &room.node else { continue };
-        let mut found =
-            obstacles(&record.shape, room, request.view, request.is_kept_out, request.facts);
+        obstacles(&record.shape, room, view, is_kept_out, request.facts, &mut found);
         if found.is_empty() {
             found.extend(survey.and_then(|survey| survey.obstacle(node)));
         }
-        for obstacle in found {
+        for obstacle in found.drain(..) {
             *counts.entry(obstacle).or_default() += 1;
         }
     }

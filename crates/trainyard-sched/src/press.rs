@@ -35,9 +35,8 @@ impl<'f> Cycle<'f> {
         let Some(unit) = self.units.get_mut(index) else { return false };
         unit.is_pressed = true;
         let Some(unit) = self.units.get(index) else { return false };
-        let chosen = unit.standing.enough(self.facts, &unit.standing.waiting).unwrap_or_default();
-        let wants = chosen.iter().filter_map(|id| self.facts.record(*id));
-        if chosen.is_empty() || !wants.into_iter().all(|record| record.pod.may_preempt) {
+        let (chosen, ask) = unit.minimum();
+        if unit.standing.is_ready() || chosen.is_empty() || !unit.muster.may_preempt {
             return false;
         }
         if self.is_kept_out(index) {
@@ -47,28 +46,40 @@ impl<'f> Cycle<'f> {
         let (rank, is_partial) = ((-priority, unit.created, key), unit.standing.is_partial());
         // Where the queue's limit is in the way, it helps wherever somebody leaves.
         let is_limited = matches!(unit.verdict, Some(Verdict::Limit(_)));
-        let lower = self.candidates(&chosen, is_limited, |bundle| {
-            // Names are dear to compare, and there are many bundles.
-            let is_behind = || (-bundle.priority, bundle.created, bundle.key) > rank;
-            let is_lower = bundle.line == line && bundle.priority < priority;
-            (is_lower || (is_partial && bundle.is_partial && is_behind())) && bundle.key != key
-        });
-        if self.make_room(index, &chosen, lower, &Cause::Preempted(key.clone())) {
-            return true;
+        if is_partial || self.has_lower(line, priority) {
+            let lower = self.candidates(chosen, is_limited, |bundle| {
+                // Names are dear to compare, and there are many bundles.
+                let is_behind = || (-bundle.priority, bundle.created, bundle.key) > rank;
+                let is_lower = bundle.line == line && bundle.priority < priority;
+                (is_lower || (is_partial && bundle.is_partial && is_behind())) && bundle.key != key
+            });
+            if self.make_room(index, chosen, lower, &Cause::Preempted(key.clone())) {
+                return true;
+            }
         }
-        let ask = sum(self.facts, &chosen);
-        if is_limited || (may_borrow && self.over_share(index, &ask).is_some()) {
+        if is_limited || (may_borrow && self.over_share(index, ask).is_some()) {
             return false;
         }
-        let above = self.lines_above_share(&ask);
+        let above = self.lines_above_share(ask);
         if above.is_empty() {
             return false;
         }
-        let over = self.candidates(&chosen, false, |bundle| {
+        let over = self.candidates(chosen, false, |bundle| {
             bundle.line != line && above.contains(&bundle.line) && bundle.key != key
         });
-        let over = self.above_share(over, &ask);
-        self.make_room(index, &chosen, over, &Cause::Reclaimed(key.clone()))
+        let over = self.above_share(over, ask);
+        self.make_room(index, chosen, over, &Cause::Reclaimed(key.clone()))
+    }
+
+    /// Whether a queue has anybody below a priority who could go. Most groups wait among equals.
+    fn has_lower(&mut self, line: usize, priority: i64) -> bool {
+        if let Some(known) = self.lower.get(&(line, priority)) {
+            return *known;
+        }
+        let is_lower = |bundle: &Arc<Bundle<'f>>| bundle.line == line && bundle.priority < priority;
+        let has_lower = self.bundles().iter().any(is_lower);
+        self.lower.insert((line, priority), has_lower);
+        has_lower
     }
 
     /// Those that may go and whose going would be felt where the chosen could be.

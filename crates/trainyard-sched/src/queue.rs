@@ -99,7 +99,7 @@ impl Queue {
         nested.then(|| {
             format!(
                 "queue {:?}: parent {:?} is not honoured yet, only {ROOT:?} is; \
-                 its limits do not count for {:?}",
+                 neither its limits nor its state count for {:?}",
                 self.name, self.parent, self.name
             )
         })

@@ -53,7 +53,6 @@ impl<'f> Cycle<'f> {
             Verdict::Soon(placed) => placed.iter().copied().collect(),
             _ => BTreeMap::new(),
         };
-        let mut shared: Option<Arc<str>> = None;
         for id in unit.standing.waiting.iter().chain(&unit.left_out) {
             let Some(record) = self.facts.record(*id) else { continue };
             let message: Arc<str> = match soon.get(id).and_then(|room| self.node(*room)) {
@@ -63,13 +62,23 @@ impl<'f> Cycle<'f> {
                     record.pod.key.namespace, record.pod.key.name
                 )
                 .into(),
-                None => shared.get_or_insert_with(|| self.message(unit, verdict).into()).clone(),
+                None => self.said(unit, verdict).clone(),
             };
             if record.told.as_ref() != Some(&message) {
                 let (pod, uid) = (record.pod.key.clone(), record.pod.uid.clone());
                 decisions.push(Decision::Wait { pod, uid, message });
             }
         }
+    }
+
+    /// Why a group waits, put into words once; the very words that were told where they still hold.
+    fn said<'u>(&self, unit: &'u Unit<'f>, verdict: &Verdict) -> &'u Arc<str> {
+        unit.said.get_or_init(|| {
+            let message = self.message(unit, verdict);
+            let first = unit.standing.waiting.first().and_then(|id| self.facts.record(*id));
+            let told = first.and_then(|record| record.told.clone());
+            told.filter(|told| **told == *message).unwrap_or_else(|| message.into())
+        })
     }
 
     /// Why a group waits, in words.
@@ -159,7 +168,7 @@ impl<'f> Cycle<'f> {
 
     /// The status of PodGroups that something has happened to or that wait.
     fn reports(&self, touched: &BTreeSet<GroupKey>, decisions: &mut Vec<Decision>) {
-        let admitted = self.admit();
+        let admitted = self.admit().answers;
         let units: BTreeMap<&GroupKey, &Unit<'f>> =
             self.units.iter().map(|unit| (unit.key, unit)).collect();
         let mut keys: BTreeSet<&GroupKey> = touched.iter().chain(units.keys().copied()).collect();
@@ -173,8 +182,9 @@ impl<'f> Cycle<'f> {
                 // Another scheduler's.
                 continue;
             }
-            let standing = Standing::of(key, group, self.facts);
-            let condition = self.condition(&standing, units.get(key).copied(), admitted.get(key));
+            let unit = units.get(key).copied();
+            let standing = &self.facts.muster(key, group).standing;
+            let condition = self.condition(standing, unit, admitted.get(key));
             let is_stuck = condition.as_ref().is_some_and(|one| one.kind == "Unschedulable");
             let is_admitted = admitted.get(key).is_some_and(Option::is_none);
             let known = group.reported.as_ref().map_or(object.phase, |report| report.phase);
@@ -182,7 +192,7 @@ impl<'f> Cycle<'f> {
                 namespace: object.namespace.clone(),
                 name: object.name.clone(),
                 uid: object.uid.clone(),
-                phase: phase(&standing, known.max(object.phase), is_stuck, is_admitted),
+                phase: phase(standing, known.max(object.phase), is_stuck, is_admitted),
                 running: standing.running,
                 succeeded: standing.succeeded,
                 failed: standing.failed,
@@ -200,7 +210,7 @@ impl<'f> Cycle<'f> {
 
     fn condition(
         &self,
-        standing: &Standing<'f>,
+        standing: &Standing,
         unit: Option<&Unit<'f>>,
         refused: Option<&Option<Refusal>>,
     ) -> Option<Condition> {
@@ -212,7 +222,7 @@ impl<'f> Cycle<'f> {
             });
         }
         let Some(unit) = unit.filter(|unit| !unit.standing.is_ready()) else {
-            let is_ready = unit.map_or(standing, |unit| &unit.standing).is_ready();
+            let is_ready = unit.map_or(standing, |unit| &*unit.standing).is_ready();
             let has_any = standing.ready + standing.waiting.len() > 0;
             return (is_ready && has_any).then(|| Condition {
                 kind: "Scheduled",
@@ -226,7 +236,7 @@ impl<'f> Cycle<'f> {
             Verdict::Blocked(Block::Missing(Missing::Members { .. })) => "NotEnoughTasks",
             _ => "NotEnoughResources",
         };
-        let message = self.message(unit, verdict);
+        let message = self.said(unit, verdict);
         let message = match verdict {
             Verdict::Room(stuck) => {
                 let short =
@@ -234,19 +244,14 @@ impl<'f> Cycle<'f> {
                 let all = unit.group.members.len();
                 format!("{short}/{all} tasks in gang unschedulable: {message}")
             }
-            _ => message,
+            _ => message.to_string(),
         };
         Some(Condition { kind: "Unschedulable", reason, message })
     }
 }
 
 /// How far a PodGroup has come.
-fn phase(
-    standing: &Standing<'_>,
-    known: GroupPhase,
-    is_stuck: bool,
-    is_admitted: bool,
-) -> GroupPhase {
+fn phase(standing: &Standing, known: GroupPhase, is_stuck: bool, is_admitted: bool) -> GroupPhase {
     let ended = standing.succeeded + standing.failed;
     let scheduled = standing.bound.len() + standing.leaving + ended;
     if standing.running > 0 && is_stuck {

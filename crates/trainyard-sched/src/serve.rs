@@ -16,6 +16,9 @@ use crate::{GroupKey, queue};
 /// A place in a queue: priority, how far the group is, what it has, age, name.
 type Rank<'f> = (i64, u8, i64, i64, &'f GroupKey);
 
+/// When it is a queue's turn: priority, how much of its share it uses, age, name.
+type Turn<'f> = (i64, i64, i64, &'f str);
+
 /// Pods that fit the same nodes at the same time: their shape, the time, whether nodes are kept.
 pub(crate) type Likeness = (usize, u8, bool);
 
@@ -81,10 +84,21 @@ impl<'f> Cycle<'f> {
                 row.insert((self.rank(unit), index));
             }
         }
-        while let Some(line) = self.next_line(&rows) {
+        let mut turns: Vec<Turn<'f>> = self.lines.iter().map(|line| self.turn(line)).collect();
+        while let Some(line) = next_line(&rows, &turns) {
             let Some((_, index)) = rows.get_mut(line).and_then(BTreeSet::pop_first) else { return };
             let has_more = self.attempt(index, may_borrow);
-            let Some(unit) = self.units.get(index).filter(|_| has_more) else { continue };
+            let Some(unit) = self.units.get(index) else { return };
+            let is_placed = matches!(unit.verdict, Some(Verdict::Placed | Verdict::Soon(_)));
+            // Only who has got something uses more of the queue's share than before.
+            if let Some((turn, line)) =
+                turns.get_mut(line).zip(self.lines.get(line)).filter(|_| is_placed)
+            {
+                *turn = self.turn(line);
+            }
+            if !has_more {
+                continue;
+            }
             let rank = self.rank(unit);
             if let Some(row) = rows.get_mut(line) {
                 row.insert((rank, index));
@@ -92,16 +106,10 @@ impl<'f> Cycle<'f> {
         }
     }
 
-    /// The queue whose turn it is.
-    fn next_line(&self, rows: &[BTreeSet<(Rank<'f>, usize)>]) -> Option<usize> {
-        let waiting = rows.iter().enumerate().filter(|(_, row)| !row.is_empty());
-        let order = |line: &Line<'f>| {
-            let queue = line.queue.map_or((0, 0), |queue| (-queue.priority, queue.created));
-            let used = line.share.used(&line.used, &self.facts.resources);
-            (queue.0, used, queue.1, line.name)
-        };
-        let first = waiting.min_by_key(|(index, _)| self.lines.get(*index).map(order));
-        first.map(|(index, _)| index)
+    fn turn(&self, line: &Line<'f>) -> Turn<'f> {
+        let queue = line.queue.map_or((0, 0), |queue| (-queue.priority, queue.created));
+        let used = line.share.used(&line.used, &self.facts.resources);
+        (queue.0, used, queue.1, line.name)
     }
 
     fn rank(&self, unit: &Unit<'f>) -> Rank<'f> {
@@ -157,12 +165,13 @@ impl<'f> Cycle<'f> {
         if let Some(missing) = unit.standing.missing() {
             return Some(Block::Missing(missing));
         }
-        let records = || unit.standing.waiting.iter().filter_map(|id| self.facts.record(*id));
-        if let Some(beyond) = records().find_map(|record| record.pod.beyond) {
+        if let Some(beyond) = unit.muster.beyond {
             return Some(Block::Beyond(beyond));
         }
         if self.facts.config.knows_volumes {
-            let absent = records().find_map(|record| {
+            let waiting = unit.standing.waiting.iter();
+            let mut records = waiting.filter_map(|id| self.facts.record(*id));
+            let absent = records.find_map(|record| {
                 let pod = &record.pod;
                 let known = |claim: &&String| {
                     let key = (pod.key.namespace.clone(), (*claim).clone());
@@ -179,33 +188,35 @@ impl<'f> Cycle<'f> {
 
     fn fit(&mut self, index: usize, may_borrow: bool) -> Verdict {
         let Some(unit) = self.units.get(index) else { return Verdict::Placed };
-        let standing = &unit.standing;
-        let chosen = if standing.is_ready() {
-            standing.waiting.iter().take(1).copied().collect()
-        } else {
-            standing.enough(self.facts, &standing.waiting).unwrap_or_default()
+        let further = unit.further();
+        if further.is_none() && unit.standing.is_ready() {
+            return Verdict::Placed;
+        }
+        let own = further.as_ref().map(|id| sum(self.facts, std::slice::from_ref(id)));
+        let (chosen, ask) = match (&further, &own) {
+            (Some(id), Some(ask)) => (std::slice::from_ref(id), ask),
+            _ => unit.minimum(),
         };
-        let ask = sum(self.facts, &chosen);
-        if let Some(resource) = self.over_limit(index, &ask, View::Soon) {
+        if let Some(resource) = self.over_limit(index, ask, View::Soon) {
             return Verdict::Limit(resource);
         }
-        if let Some(resource) = self.over_share(index, &ask).filter(|_| !may_borrow) {
+        if let Some(resource) = self.over_share(index, ask).filter(|_| !may_borrow) {
             return Verdict::Share(resource);
         }
         let lifted = self.lift_holds(index);
-        let is_within = self.over_limit(index, &ask, View::Now).is_none();
-        let now = is_within.then(|| self.find(index, &chosen, View::Now));
+        let is_within = self.over_limit(index, ask, View::Now).is_none();
+        let now = is_within.then(|| self.find(index, chosen, View::Now));
         let found = match now {
             Some(Ok(placed)) => Ok((View::Now, placed)),
             // Nobody leaves: later is as now.
             Some(Err(short)) if self.board.leavers == 0 && self.evicted.is_empty() => Err(short),
             // What is short now is what is said.
             Some(Err(short)) => {
-                let soon = self.find(index, &chosen, View::Soon);
+                let soon = self.find(index, chosen, View::Soon);
                 soon.map(|placed| (View::Soon, placed)).map_err(|_| short)
             }
             None => {
-                let soon = self.find(index, &chosen, View::Soon);
+                let soon = self.find(index, chosen, View::Soon);
                 let soon = soon.map(|placed| (View::Soon, placed));
                 soon.map_err(|stuck| self.explained(index, stuck))
             }
@@ -226,7 +237,7 @@ impl<'f> Cycle<'f> {
     ) -> Result<Placed, Stuck> {
         let request = self.request(index, view);
         let likeness = self.likeness(index, chosen, &request);
-        if let Some(stuck) = likeness.and_then(|likeness| self.known(&likeness, chosen)) {
+        if let Some(stuck) = likeness.and_then(|likeness| self.known(&likeness, index, chosen)) {
             return Err(stuck);
         }
         let stuck = match place(&request, self.board, chosen) {
@@ -264,25 +275,33 @@ impl<'f> Cycle<'f> {
     /// What tells one group of alike pods from another as far as room goes; nothing for others.
     fn likeness(&self, index: usize, chosen: &[Id], request: &Request<'f>) -> Option<Likeness> {
         let unit = self.units.get(index)?;
-        let shape = |id: &Id| Some(self.facts.record(*id)?.shape.clone());
+        let shape = |id: &Id| Some(&self.facts.record(*id)?.shape);
         let first = shape(chosen.first()?)?;
-        let is_alike = chosen
-            .iter()
-            .all(|id| shape(id).is_some_and(|other| std::sync::Arc::ptr_eq(&first, &other)));
+        let is_alike = match &unit.muster.alike {
+            Some(_) if unit.is_minimum(chosen) => true,
+            _ => chosen
+                .iter()
+                .all(|id| shape(id).is_some_and(|other| std::sync::Arc::ptr_eq(first, other))),
+        };
         let is_all = chosen.len() == unit.standing.waiting.len();
         let is_plain = first.spec.peers.is_empty() && self.board.loners == 0;
         (is_alike && is_all && is_plain).then(|| {
-            (std::sync::Arc::as_ptr(&first).addr(), request.view as u8, request.is_kept_out)
+            (std::sync::Arc::as_ptr(first).addr(), request.view as u8, request.is_kept_out)
         })
     }
 
     /// Why as few alike ones have not found room a moment ago, when nothing has changed since.
-    fn known(&self, likeness: &Likeness, chosen: &[Id]) -> Option<Stuck> {
+    fn known(&self, likeness: &Likeness, index: usize, chosen: &[Id]) -> Option<Stuck> {
         let (generation, count, stuck) = self.failures.get(likeness)?;
         if *generation != self.board.generation() || *count > chosen.len() {
             return None;
         }
-        let pod = ordered(self.facts, chosen).get(stuck.placed).copied()?;
+        let unit = self.units.get(index)?;
+        let counted = unit.muster.alike.as_deref().filter(|_| unit.is_minimum(chosen));
+        let pod = match counted {
+            Some(order) => order.get(stuck.placed).copied()?,
+            None => ordered(self.facts, chosen).get(stuck.placed).copied()?,
+        };
         Some(Stuck { pod, ..stuck.clone() })
     }
 
@@ -314,7 +333,7 @@ impl<'f> Cycle<'f> {
         }
         if view == View::Now {
             unit.used.plus(&ask, 1);
-            unit.standing.advance(self.facts, &ids);
+            unit.standing.to_mut().advance(self.facts, &ids);
             self.bound.extend(placed);
             unit.verdict = Some(Verdict::Placed);
             unit.is_tried = unit.standing.waiting.is_empty();
@@ -379,6 +398,13 @@ impl<'f> Cycle<'f> {
     }
 }
 
+/// The queue whose turn it is.
+fn next_line(rows: &[BTreeSet<(Rank<'_>, usize)>], turns: &[Turn<'_>]) -> Option<usize> {
+    let waiting = rows.iter().zip(turns).enumerate().filter(|(_, (row, _))| !row.is_empty());
+    let first = waiting.min_by_key(|(_, (_, turn))| *turn);
+    first.map(|(index, _)| index)
+}
+
 /// Resources have no order of their own; their names do.
 fn least_named(found: impl Iterator<Item = (usize, i64)>, facts: &Facts) -> Option<usize> {
     found.map(|(resource, _)| resource).min_by_key(|resource| facts.resources.name(*resource))
@@ -413,6 +439,6 @@ fn drop_alike(unit: &mut Unit<'_>, pod: Id, facts: &Facts) {
     };
     let (alike, others): (Vec<Id>, Vec<Id>) =
         unit.standing.waiting.iter().copied().partition(|id| *id == pod || is_like(id));
-    unit.standing.waiting = others;
+    unit.standing.to_mut().waiting = others;
     unit.left_out.extend(alike);
 }

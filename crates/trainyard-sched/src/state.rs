@@ -304,6 +304,7 @@ impl State {
             |facts: &Facts| facts.groups.get(id).map(|group| facts.queue_of(group).to_owned());
         let before = queue(&self.facts);
         let Some(group) = self.facts.groups.get_mut(id) else { return };
+        group.muster.take();
         change(group);
         if queue(&self.facts) != before {
             let members = self.facts.groups.get(id).map(|group| group.members.clone());
@@ -360,6 +361,9 @@ impl State {
                 facts.waiting.insert(key.clone());
             }
         }
+        if let Some(group) = facts.groups.get_mut(record.group) {
+            group.muster.take();
+        }
         if let Some(record) = facts.pods.get_mut(id) {
             record.charged = Some(queue);
         }
@@ -377,6 +381,9 @@ impl State {
             self.board.leave(&node, id, &record.shape, views);
         }
         self.touched.insert(record.pod.group.clone());
+        if let Some(group) = facts.groups.get_mut(record.group) {
+            group.muster.take();
+        }
         if !record.is_ours {
             return;
         }

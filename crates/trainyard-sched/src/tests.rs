@@ -6,6 +6,7 @@ mod explore;
 mod history;
 mod hold;
 mod measure;
+mod outside;
 mod press;
 mod queues;
 mod reports;

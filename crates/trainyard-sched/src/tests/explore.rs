@@ -273,12 +273,14 @@ fn every_order_on(count: usize) -> usize {
 #[test]
 fn every_order_of_four_gangs_on_up_to_two_nodes() {
     let moments = every_order_on(1) + every_order_on(2);
+    println!("{moments} moments");
     assert!(moments > 50_000, "{moments}");
 }
 
 #[test]
 fn every_order_of_four_gangs_on_three_nodes() {
     let moments = every_order_on(3);
+    println!("{moments} moments");
     assert!(moments > 50_000, "{moments}");
 }
 
@@ -293,5 +295,6 @@ fn gangs_that_come_again_for_ever_starve_nobody() {
             moments += Model::new(&nodes, &gangs, true).explore();
         }
     }
+    println!("{moments} moments");
     assert!(moments > 1_000, "{moments}");
 }

@@ -1,15 +1,16 @@
 //! Random histories: what was learnt step by step decides like what is learnt at once, and nothing
 //! that must not be ever is.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod rules;
+
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use super::world::{
     group_delta, key, member, name, node_delta, node_value, pod_delta, queue_delta, time,
 };
-use crate::cycle::Cycle;
-use crate::{Amounts, Cause, Config, Constraint, Decision, Delta, Doing, State};
+use crate::{Amounts, Cause, Config, Decision, Delta, Doing, State};
 
 /// So many steps altogether.
 const STEPS: usize = 100_000;
@@ -134,7 +135,7 @@ impl History {
 
     /// One thing happens.
     fn step(&mut self) {
-        match self.dice.roll(16) {
+        match self.dice.roll(17) {
             0..=3 => self.new_group(),
             4..=6 => self.carry_out(),
             7 => {
@@ -154,6 +155,11 @@ impl History {
                 }
             }
             12 => self.rule(),
+            13 => {
+                if let Some(group) = self.some_group() {
+                    self.scale(&group);
+                }
+            }
             _ => self.decide(),
         }
         self.now += i64::from(self.dice.roll(3) == 0);
@@ -170,6 +176,30 @@ impl History {
         }
         self.groups.remove(group);
         self.state.apply(Delta::GroupGone("n".into(), group.into()));
+    }
+
+    /// A group gets or loses a member, and another minimum.
+    fn scale(&mut self, group: &str) {
+        let own: Vec<String> = self.pods.keys().filter(|pod| pod[..2] == *group).cloned().collect();
+        let Some(model) = own.last().cloned() else { return };
+        let mut size = own.len();
+        if self.dice.roll(2) == 0 && size > 1 {
+            self.gone(&model);
+            size -= 1;
+        } else if size < 4 {
+            let name = (0..4).map(|index| format!("{group}-{index}"));
+            let Some(name) = name.into_iter().find(|name| !own.contains(name)) else { return };
+            let asks = self.pods[&model]["spec"]["containers"][0]["resources"]["requests"].clone();
+            let mut pod = member(&name, group, self.now, &asks);
+            pod["spec"]["priority"] = self.pods[&model]["spec"]["priority"].clone();
+            self.pod(pod);
+            size += 1;
+        }
+        let least = 1 + self.dice.roll(size);
+        let Some((created, spec)) = self.groups.get_mut(group) else { return };
+        spec["minMember"] = json!(least);
+        let changed = group_delta(group, *created, spec);
+        self.state.apply(changed);
     }
 
     /// Nodes come, change and go; pods vanish and come again.
@@ -353,117 +383,6 @@ impl History {
             }
         }
         uses
-    }
-
-    /// No node is given more than it has.
-    fn nothing_is_overcommitted(&self, decisions: &[Decision]) {
-        // A node may have become smaller than what is on it; nothing more of that is given.
-        let given: Vec<(&String, Amounts)> = decisions
-            .iter()
-            .filter_map(|decision| match decision {
-                Decision::Bind { pod, node, .. } => Some((node, Self::asks(&self.pods[&pod.name]))),
-                _ => None,
-            })
-            .collect();
-        for (node, asked) in given {
-            let mut used = Amounts::default();
-            for (pod, value) in &self.pods {
-                if self.at(pod, value) == Some(node) {
-                    used.add(&Self::asks(value));
-                }
-            }
-            let has: crate::Node = serde_json::from_value(self.nodes[node].clone()).unwrap();
-            for (resource, _) in asked.iter() {
-                let amount = used.get(resource);
-                assert!(amount <= has.has.get(resource), "{resource} of {node}: {amount}");
-            }
-        }
-    }
-
-    /// A queue's use is the sum of its pods', and never grows beyond its capability.
-    fn limits_hold(&self, decisions: &[Decision], before: &BTreeMap<String, Amounts>) {
-        let uses = self.uses(false);
-        for queue in ["default", "q", "r"] {
-            let nothing = Amounts::default();
-            assert_eq!(self.state.allocated(queue), *uses.get(queue).unwrap_or(&nothing));
-        }
-        let bound = |decision: &Decision| matches!(decision, Decision::Bind { .. });
-        if !decisions.iter().any(bound) {
-            return;
-        }
-        for (queue, spec) in &self.queues {
-            let Some(limit) = spec["capability"]["cpu"].as_str() else { continue };
-            let limit = limit.parse::<i64>().unwrap() * 1000;
-            let cpu = |uses: &BTreeMap<String, Amounts>| {
-                uses.get(queue).map_or(0, |use_| use_.get("cpu"))
-            };
-            let after = cpu(&self.uses(true));
-            assert!(after <= limit || after <= cpu(before), "{queue} uses {after} of {limit}");
-        }
-    }
-
-    /// Nothing is taken back from a queue that would then have less than its share.
-    fn reclaims_leave_shares(&mut self) {
-        let mut board = self.state.board.clone();
-        let mut cycle = Cycle::new(&self.state.facts, &mut board, self.now);
-        let used: Vec<_> = cycle.lines.iter().map(|line| line.used.clone()).collect();
-        cycle.settle();
-        // What a queue's own priorities have cost it is not the others' doing.
-        let mut after: Vec<_> = cycle.lines.iter().map(|line| line.used.clone()).collect();
-        let mut touched = BTreeSet::new();
-        for (id, cause) in &cycle.evicted {
-            let record = self.state.facts.record(*id).unwrap();
-            let queue = self.queue_of(&record.pod.key.name);
-            let line = cycle.lines.iter().position(|line| line.name == queue).unwrap();
-            match cause {
-                Cause::Reclaimed(_) => {
-                    touched.insert(line);
-                }
-                Cause::Preempted(_) => after[line].add(&record.shape.ask, 1),
-                Cause::Incomplete => {}
-            }
-        }
-        for line in touched {
-            let share = &cycle.lines[line].share;
-            let keeps = (0..self.state.facts.resources.len()).any(|resource| {
-                used[line].get(resource) > 0
-                    && after[line].get(resource) >= share.deserved(resource)
-                    && !self.state.facts.resources.is_pods(resource)
-            });
-            assert!(keeps, "queue {} was taken below its share", cycle.lines[line].name);
-        }
-    }
-
-    /// A gang has all of its minimum or nothing, unless it ran before or something is on its way.
-    fn no_gang_is_partial(&mut self) {
-        for (group, (_, spec)) in self.groups.clone() {
-            let least = usize::try_from(spec["minMember"].as_u64().unwrap()).unwrap();
-            let own: Vec<(&String, &Value)> =
-                self.pods.iter().filter(|(pod, _)| pod[..2] == *group).collect();
-            let ended =
-                own.iter().filter(|(_, value)| value["status"]["phase"] == "Succeeded").count();
-            let runs = own.iter().any(|(_, value)| value["status"]["phase"] == "Running");
-            let stays = own
-                .iter()
-                .filter(|(pod, value)| {
-                    self.at(pod, value).is_some() && !self.is_leaving(pod, value)
-                })
-                .count();
-            if stays == 0 || stays + ended >= least || runs {
-                continue;
-            }
-            let explained = self.state.explain(&key(&group), self.now).unwrap();
-            let is_hopeful =
-                matches!(explained.constraint, Constraint::Releasing | Constraint::Members);
-            // What it was hoping for may just have been promised to another: then it goes back
-            // with the next decision.
-            let next = self.state.clone().decide(self.now);
-            let is_undone = next.iter().any(|decision| match decision {
-                Decision::Evict { pod, .. } | Decision::Bind { pod, .. } => pod.name[..2] == *group,
-                _ => false,
-            });
-            assert!(is_hopeful || is_undone, "{group} has {stays} of {least}: {explained:?}");
-        }
     }
 }
 

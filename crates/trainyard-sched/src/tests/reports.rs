@@ -127,7 +127,7 @@ fn a_group_that_is_not_let_in_says_why() {
         .unwrap(),
     )));
     let explained = world.state.explain(&key("big"), world.now).unwrap();
-    assert_eq!(explained.constraint, Constraint::Room);
+    assert_eq!(explained.constraint, Constraint::TooLarge);
     assert!(explained.message.contains("overused cpu"), "{}", explained.message);
 }
 

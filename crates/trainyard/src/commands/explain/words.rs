@@ -58,6 +58,11 @@ impl Sheet {
     }
 }
 
+/// Whether it is not let into its queue: it has no pods before.
+fn is_outside(why: &Explanation) -> bool {
+    why.waiting == 0 && !matches!(why.constraint, Constraint::None | Constraint::Members)
+}
+
 fn headline(why: &Explanation) -> String {
     match why.waiting {
         0 if why.constraint == Constraint::None => "does not wait".to_owned(),
@@ -74,6 +79,8 @@ const fn has(count: usize) -> &'static str {
 fn asks(why: &Explanation) -> String {
     let Explanation { minimum, ready, waiting, .. } = why;
     match minimum {
+        0 | 1 if is_outside(why) => counted(1, "pod"),
+        _ if is_outside(why) => format!("{minimum} pods together or none"),
         0 | 1 => format!("{ready} placed, {waiting} waiting"),
         _ => format!("{minimum} pods together or none; {ready} placed, {waiting} waiting"),
     }
@@ -268,6 +275,33 @@ job.batch.volcano.sh/vj: does not wait
         let before = Explanation { ready: 0, constraint: Constraint::Room, ..why };
         let text = told("job.batch.volcano.sh/vj", &before, 0);
         assert!(text.starts_with("job.batch.volcano.sh/vj: waits to be let into"), "{text}");
+    }
+
+    #[test]
+    fn who_is_not_let_in_is_told_as_much() {
+        let why = Explanation {
+            waiting: 0,
+            priority: 0,
+            constraint: Constraint::TooLarge,
+            message: "resource in cluster is overused: overused cpu".to_owned(),
+            reasons: [("Insufficient cpu".to_owned(), 5)].into(),
+            shortages: waiting().shortages.into_iter().take(1).collect(),
+            notes: vec!["its pods are not made yet".to_owned()],
+            ..waiting()
+        };
+        let expected = "\
+job.batch.volcano.sh/vj: waits to be let into its queue; its pods are made then
+  asks       3 pods together or none
+  queue      vision, place 2 of 4, waiting for 2m05s
+  because    it would not fit even if everything scheduled here ended
+             resource in cluster is overused: overused cpu
+  short      cpu: 3 asked for, 1500m free: 1500m too little
+  held by    pod group team/other: 2500m cpu in 2 pods
+  nodes      5 of 5: Insufficient cpu
+  would fit  1 pod instead of 3, or cpu 500m instead of 1 in each pod
+  note       its pods are not made yet
+";
+        assert_eq!(told("job.batch.volcano.sh/vj", &why, 1_125), expected);
     }
 
     #[test]
