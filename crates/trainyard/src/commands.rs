@@ -25,6 +25,7 @@ pub(crate) mod scheduler;
 mod selection;
 pub(crate) mod signals;
 mod span;
+mod tend;
 pub(crate) mod up;
 pub(crate) mod wait;
 

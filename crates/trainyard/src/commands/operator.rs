@@ -10,22 +10,17 @@ pub(super) mod leader;
 pub(super) mod listen;
 pub(super) mod logs;
 
-use std::time::Duration;
-
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::info;
 use trainyard_operator::{Error, Operator, serve};
 
 pub(crate) use flags::Flags;
 pub(crate) use go_syntax::two_dashes;
 pub(crate) use leader::LEASE;
 
-use super::{client, signals};
+use super::{client, signals, tend};
 use crate::failure::Failure;
-
-/// How long answers under way may take at the end.
-const SOCKET_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs the operator.
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
@@ -45,7 +40,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
 
 async fn operate(flags: &Flags, options: trainyard_operator::Options) -> Result<(), Failure> {
     let stop = CancellationToken::new();
-    let mut signals = signals::Signals::catch()?;
+    let signals = signals::Signals::catch()?;
     let config = client::config(flags.kubeconfig.as_deref(), flags.master.as_deref()).await?;
     let client = client::connect(config)?;
     info!(
@@ -61,32 +56,8 @@ async fn operate(flags: &Flags, options: trainyard_operator::Options) -> Result<
     {
         sockets.spawn(serve::http(listener, operator.metrics(), operator.health(), stop.clone()));
     }
-
-    let mut work = std::pin::pin!(operator.run(stop.clone()));
-    let ended = loop {
-        tokio::select! {
-            ended = &mut work => break ended,
-            name = signals.next() => {
-                // The first signal ends the work cleanly, the second at once.
-                if stop.is_cancelled() {
-                    return Err(Failure::interrupted(name));
-                }
-                info!(signal = name, "stopping: finishing writes under way");
-                stop.cancel();
-            }
-            Some(socket) = sockets.join_next() => {
-                // Without probes the pod is restarted anyway: better to end in order.
-                if let Ok(Err(problem)) = socket {
-                    error!(%problem, "serving metrics and probes failed");
-                    stop.cancel();
-                }
-            }
-        }
-    };
-    stop.cancel();
-    // A client that keeps its connection open must not keep us.
-    let closed = async { while sockets.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(SOCKET_PATIENCE, closed).await;
+    let work = operator.run(stop.clone());
+    let ended = tend::until_it_ends(work, sockets, signals, stop).await?;
     ended.map_err(|error| match error {
         Error::Option { .. } => Failure::usage(error),
         error => Failure::other("the operator ended", &error),

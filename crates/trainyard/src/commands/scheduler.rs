@@ -3,12 +3,11 @@
 //! Owns flags, logs, the connection, signals and sockets; the work itself is `trainyard-operator`'s.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::info;
 use trainyard_operator::scheduler::{LEASE, Options, Scheduler};
 use trainyard_operator::serve;
 
@@ -16,11 +15,8 @@ use super::operator::go_syntax::boolean;
 use super::operator::leader::Timing;
 use super::operator::listen::{self, Endpoint, endpoint};
 use super::operator::logs::Logs;
-use super::{client, signals};
+use super::{client, signals, tend};
 use crate::failure::Failure;
-
-/// How long answers under way may take at the end.
-const SOCKET_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Run the gang scheduler against a cluster
 ///
@@ -96,7 +92,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
 
 async fn schedule(flags: &Flags, options: Options) -> Result<(), Failure> {
     let stop = CancellationToken::new();
-    let mut signals = signals::Signals::catch()?;
+    let signals = signals::Signals::catch()?;
     let config = client::config(flags.kubeconfig.as_deref(), flags.master.as_deref()).await?;
     let client = client::connect(config)?;
     info!(
@@ -112,29 +108,8 @@ async fn schedule(flags: &Flags, options: Options) -> Result<(), Failure> {
     {
         sockets.spawn(serve::http(listener, scheduler.metrics(), scheduler.health(), stop.clone()));
     }
-    let mut work = std::pin::pin!(scheduler.run(stop.clone()));
-    let ended = loop {
-        tokio::select! {
-            ended = &mut work => break ended,
-            name = signals.next() => {
-                // The first signal ends the work cleanly, the second at once.
-                if stop.is_cancelled() {
-                    return Err(Failure::interrupted(name));
-                }
-                info!(signal = name, "stopping: finishing writes under way");
-                stop.cancel();
-            }
-            Some(socket) = sockets.join_next() => {
-                if let Ok(Err(problem)) = socket {
-                    error!(%problem, "serving metrics and probes failed");
-                    stop.cancel();
-                }
-            }
-        }
-    };
-    stop.cancel();
-    let closed = async { while sockets.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(SOCKET_PATIENCE, closed).await;
+    let work = scheduler.run(stop.clone());
+    let ended = tend::until_it_ends(work, sockets, signals, stop).await?;
     ended.map_err(|error| Failure::other("the scheduler ended", &error))?;
     info!("scheduler has stopped");
     Ok(())

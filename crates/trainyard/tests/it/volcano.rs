@@ -68,7 +68,8 @@ fn what_waits_is_explained() {
     yard.out(&["wait", "dist", "--for=condition=Pending"]);
     let told = yard.out(&["explain", "dist"]);
     assert!(told.starts_with("job.batch.volcano.sh/dist: "), "{told}");
-    assert!(told.contains("3 pods together or none; 0 placed"), "{told}");
+    assert!(told.contains("asks       3 pods together or none\n"), "{told}");
+    assert!(told.contains("because    there are no nodes\n"), "{told}");
     let json = yard.out(&["explain", "vcjob/dist", "-o", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
     assert_eq!(json["groups"][0]["minimum"], 3);

@@ -113,6 +113,9 @@ fn because(why: &Explanation) -> String {
         Constraint::Unsupported => "it asks for something that is not supported".to_owned(),
         Constraint::Claim => "a claim that it mounts does not exist".to_owned(),
         Constraint::Releasing => "room is being made for it: others are leaving".to_owned(),
+        Constraint::TooLarge | Constraint::Room if why.nodes == 0 => {
+            "there are no nodes".to_owned()
+        }
         Constraint::TooLarge => {
             "it would not fit even if everything scheduled here ended".to_owned()
         }
@@ -316,6 +319,8 @@ job.batch.volcano.sh/vj: waits to be let into its queue; its pods are made then
             let text = told("x", &Explanation { constraint, ..waiting() }, 1_000);
             assert!(text.contains(words), "{text}");
         }
+        let nowhere = Explanation { constraint: Constraint::TooLarge, nodes: 0, ..waiting() };
+        assert!(told("x", &nowhere, 1_000).contains("because    there are no nodes\n"));
         let raise = Remedy::RaiseLimit {
             queue: "vision".to_owned(),
             resource: "nvidia.com/gpu".to_owned(),
