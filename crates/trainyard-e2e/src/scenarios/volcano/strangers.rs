@@ -86,7 +86,9 @@ impl Stranger {
         let nobody = json!({"metadata": {
             "labels": null, "ownerReferences": null, "finalizers": null,
         }});
-        scene.merge(self.resource, &self.name, &nobody).await.map(drop)
+        scene.merge(self.resource, &self.name, &nobody).await?;
+        let is_nobodys = |seen: &Seen| self.object(seen)["metadata"]["ownerReferences"].is_null();
+        scene.wait_until("it is nobody's", is_nobodys).await.map(drop)
     }
 }
 
