@@ -90,11 +90,10 @@ pub(crate) async fn run(flags: Flags, mut tell: impl FnMut(&Value)) -> Result<()
 impl Flags {
     fn load(&self) -> Load {
         let has_others = self.scheduler_cmd.is_some() || self.controller_cmd.is_some();
-        match self.load {
-            Some(Kind::Groups) => Load::Groups,
-            Some(Kind::Jobs) => Load::Jobs,
-            None if has_others => Load::Jobs,
-            None => Load::Groups,
+        let usual = if has_others { Kind::Jobs } else { Kind::Groups };
+        match self.load.unwrap_or(usual) {
+            Kind::Groups => Load::Groups,
+            Kind::Jobs => Load::Jobs,
         }
     }
 }

@@ -56,7 +56,7 @@ async fn operate(flags: &Flags, options: trainyard_operator::Options) -> Result<
     {
         sockets.spawn(serve::http(listener, operator.metrics(), operator.health(), stop.clone()));
     }
-    let work = operator.run(stop.clone());
+    let work = Box::pin(operator.run(stop.clone()));
     let ended = tend::until_it_ends(work, sockets, signals, stop).await?;
     ended.map_err(|error| match error {
         Error::Option { .. } => Failure::usage(error),

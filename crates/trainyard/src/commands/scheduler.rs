@@ -108,7 +108,7 @@ async fn schedule(flags: &Flags, options: Options) -> Result<(), Failure> {
     {
         sockets.spawn(serve::http(listener, scheduler.metrics(), scheduler.health(), stop.clone()));
     }
-    let work = scheduler.run(stop.clone());
+    let work = Box::pin(scheduler.run(stop.clone()));
     let ended = tend::until_it_ends(work, sockets, signals, stop).await?;
     ended.map_err(|error| Failure::other("the scheduler ended", &error))?;
     info!("scheduler has stopped");
