@@ -10,13 +10,18 @@ use crate::check::{contains, equal};
 use crate::yard::Bed;
 
 const JOB: &str = "tensorflow-dist-mnist";
+/// What each pod says when its program has started.
+const HERE: [(&str, &str); 3] =
+    [("ps-0", "ps 0 is here"), ("worker-0", "worker 0 is here"), ("worker-1", "worker 1 is here")];
 
 pub(crate) async fn play(bed: &Bed) -> Result<()> {
     let said = bed.ok(&["apply", "-f", &file("volcano/tftest.yaml")]).await?;
     contains("apply", &said, &["job.batch.volcano.sh/tensorflow-dist-mnist created"])?;
     let worker = format!("{JOB}-worker-1");
-    let is_training = |log: &str| log.contains("worker 1 is here");
-    until(bed, &["logs", &worker], "the worker trains", is_training).await?;
+    for (pod, words) in HERE {
+        let pod = format!("{JOB}-{pod}");
+        until(bed, &["logs", &pod], words, |log| log.contains(words)).await?;
+    }
     bed.ok(&["delete", "pod", &worker]).await?;
     let count = ["get", "vcjob", JOB, "-o=jsonpath={.status.retryCount}"];
     until(bed, &count, "all start again", |count| count == "1").await?;
@@ -51,7 +56,7 @@ async fn nothing_runs(bed: &Bed) -> Result<()> {
 async fn logs_of_all_attempts(bed: &Bed) -> Result<()> {
     let data = bed.data().display().to_string();
     let logs = bed.own(&["logs", "--all", "--prefix", "--data-dir", &data, JOB]).await?;
-    for words in ["ps 0 is here", "worker 0 is here", "worker 1 is here"] {
+    for (_, words) in HERE {
         let times = logs.matches(words).count();
         ensure!(times >= 2, "{words:?} stands {times} times in the logs of two attempts:\n{logs}");
     }

@@ -17,7 +17,7 @@ pub(super) fn all() -> Vec<Story> {
         suspended, "patch tfjob X --type=merge (suspend)", "its pods end; resumed, it starts anew";
         deleted, "delete tfjob X", "its pods and services go with it";
         events, "events --for tfjob/X, get events --sort-by", "what happened, in order";
-        too_large, "describe pod (does not fit)", "`FailedScheduling`, with the resource that is short; the job holds nothing meanwhile";
+        too_large, "describe tfjob (does not fit)", "`PodGroupPending`, with the resource that is short; no pod is made meanwhile";
         batch_job, "wait --for=condition=Complete job/X, logs job/X", "a plain Job runs to its end, and its pod stays for its log";
     ]
 }
