@@ -188,9 +188,11 @@ impl<'a, F> Follower<'a, F> {
         F: FnMut(News<T>),
     {
         loop {
-            let begin = Instant::now();
+            let (begin, from) = (Instant::now(), version.clone());
             let end = self.watch(&mut version).await;
-            let good = begin.elapsed() >= GOOD;
+            // The API server ends a watch whose reader falls behind: whoever got on goes on at once.
+            let got_on = matches!(end, End::Closed) && version != from;
+            let good = got_on || begin.elapsed() >= GOOD;
             if good {
                 self.backoff.succeeded();
             }
