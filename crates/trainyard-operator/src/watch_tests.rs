@@ -229,3 +229,16 @@ async fn an_unanswered_request_makes_the_watch_look_whether_it_lives() {
     let watches = fake.asked().iter().filter(|asked| asked.is_watch()).count();
     assert_eq!(watches, 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_brought_something_goes_on_at_once() {
+    let (told, _) = followed(2, |count, _| match u64::try_from(count).unwrap() {
+        0 => list(&[], 100, ""),
+        count @ 1..=50 => {
+            Reply::Lines { lines: vec![event("ADDED", &pod("a", 100 + count))], open: false }
+        }
+        _ => Reply::Lines { lines: vec![], open: true },
+    })
+    .await;
+    assert_eq!(told.len(), 51, "the list, and all that the watches brought, without pauses");
+}
