@@ -35,6 +35,15 @@ impl Body {
         Self::Full(None)
     }
 
+    /// Whether all of it is there.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self {
+            Self::Full(_) => true,
+            Self::Pieces(_) => false,
+            Self::Held { body, .. } => body.is_whole(),
+        }
+    }
+
     /// Whether a client that reads slowly keeps much of it in memory.
     pub(crate) fn is_large(&self) -> bool {
         const SMALL: usize = 64 * 1024;

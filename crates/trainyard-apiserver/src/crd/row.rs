@@ -48,7 +48,8 @@ pub(crate) fn kind_of(definition: &Value) -> Result<Kind, RowError> {
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let stored = versions.iter().find(|version| version["storage"] == true);
     let stored = stored.ok_or(RowError::NoVersion("stored"))?;
-    let mut served = served_versions(spec, versions)?;
+    let mut schemas = Schemas::default();
+    let mut served = served_versions(spec, versions, &mut schemas)?;
     if served.is_empty() {
         return Err(RowError::NoVersion("served"));
     }
@@ -68,7 +69,7 @@ pub(crate) fn kind_of(definition: &Value) -> Result<Kind, RowError> {
         defined: true,
         verbs: Verbs::All,
         rules: Arc::new(DefinedRules {
-            schema: Arc::new(read(stored)?),
+            schema: schemas.of(stored)?,
             has_status: has_status(stored),
             scale: scale(stored),
             selectable: selectable(versions),
@@ -77,20 +78,30 @@ pub(crate) fn kind_of(definition: &Value) -> Result<Kind, RowError> {
     })
 }
 
-/// Versions often have the same schema: it is read once.
-fn served_versions(spec: &Value, versions: &[Value]) -> Result<Vec<Version>, RowError> {
-    let mut known: BTreeMap<String, Arc<Schema>> = BTreeMap::new();
+/// Schemas of versions. They are often the same: each is read once.
+#[derive(Default)]
+struct Schemas<'a>(Vec<(&'a Value, Arc<Schema>)>);
+
+impl<'a> Schemas<'a> {
+    fn of(&mut self, version: &'a Value) -> Result<Arc<Schema>, RowError> {
+        let written = &version["schema"]["openAPIV3Schema"];
+        if let Some((_, known)) = self.0.iter().find(|(known, _)| *known == written) {
+            return Ok(Arc::clone(known));
+        }
+        let schema = Arc::new(read(version)?);
+        self.0.push((written, Arc::clone(&schema)));
+        Ok(schema)
+    }
+}
+
+fn served_versions<'a>(
+    spec: &Value,
+    versions: &'a [Value],
+    schemas: &mut Schemas<'a>,
+) -> Result<Vec<Version>, RowError> {
     let mut served = Vec::new();
     for version in versions.iter().filter(|version| version["served"] == true) {
-        let written = &version["schema"]["openAPIV3Schema"];
-        let key = written.to_string();
-        let schema = if let Some(schema) = known.get(&key) {
-            Arc::clone(schema)
-        } else {
-            let schema = Arc::new(read(version)?);
-            known.insert(key, Arc::clone(&schema));
-            schema
-        };
+        let schema = schemas.of(version)?;
         let columns = version["additionalPrinterColumns"].as_array();
         let columns = columns.filter(|columns| !columns.is_empty()).cloned();
         served.push(Version {

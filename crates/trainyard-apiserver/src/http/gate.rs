@@ -6,11 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http_body::Body;
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::failure::Failure;
+
+/// The body of a request, from wherever it comes.
+pub(crate) trait Incoming:
+    Body<Data = Bytes, Error: std::fmt::Display> + Send + Unpin
+{
+}
+
+impl<B: Body<Data = Bytes, Error: std::fmt::Display> + Send + Unpin> Incoming for B {}
 
 /// Bounds that hold for all clients together.
 #[derive(Debug, Clone, Copy)]
@@ -88,14 +96,14 @@ impl Gate {
     }
 
     /// The whole body, within bounds.
-    pub(crate) async fn body(&self, body: Incoming) -> Result<Read, Failure> {
+    pub(crate) async fn body<B: Incoming>(&self, body: B) -> Result<Read, Failure> {
         let read = tokio::time::timeout(self.bounds.body_time, self.collect(body));
         read.await.unwrap_or_else(|_| {
             Err(Failure::new(408, "Timeout", "the body did not arrive in time: send it at once"))
         })
     }
 
-    async fn collect(&self, mut body: Incoming) -> Result<Read, Failure> {
+    async fn collect<B: Incoming>(&self, mut body: B) -> Result<Read, Failure> {
         let most = self.bounds.body;
         let mut whole = BytesMut::new();
         let mut first = None;

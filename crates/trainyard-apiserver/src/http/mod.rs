@@ -1,4 +1,4 @@
-//! HTTP: connections in, answers out; over TLS on loopback, or in memory inside the process.
+//! HTTP: connections in, answers out; over TLS on loopback, or without a connection inside the process.
 //!
 //! Owns sockets, bounds and routes. Must not know what verbs do.
 
@@ -6,8 +6,9 @@ pub(crate) mod auth;
 mod binary;
 mod gate;
 mod impersonate;
+mod inside;
 mod patient;
-mod pipe;
+
 mod public;
 mod respond;
 pub(crate) mod rights;
@@ -17,6 +18,6 @@ mod swagger;
 pub(crate) use auth::Doors;
 pub use gate::Bounds;
 pub(crate) use gate::Gate;
-pub(crate) use pipe::client;
+pub(crate) use inside::client;
 pub(crate) use respond::Core;
 pub(crate) use serve::serve;

@@ -2,16 +2,16 @@
 //!
 //! Must not know sockets.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, header};
-use hyper::body::Incoming;
 use serde_json::Value;
 
 use super::auth::{Doors, unauthorized};
-use super::gate::{Gate, Read};
+use super::gate::{Gate, Incoming, Read};
 use super::{binary, impersonate, public, rights, swagger};
 use crate::answer::{self, Body};
 use crate::api::{Api, DEFINITIONS};
@@ -37,13 +37,14 @@ pub(crate) struct Core {
     pub(crate) hosts: Vec<String>,
     /// Where the server is, for clients that ask.
     pub(crate) address: String,
-    documents: Mutex<Option<Documents>>,
+    documents: Mutex<Documents>,
 }
 
 /// Documents about the kinds, made once for each edition of the table.
+#[derive(Default)]
 struct Documents {
     edition: u64,
-    index: Bytes,
+    texts: BTreeMap<(&'static str, &'static str), Bytes>,
 }
 
 /// The other end of a connection.
@@ -69,9 +70,9 @@ impl Core {
     }
 
     /// Answers a request.
-    pub(crate) async fn respond(
+    pub(crate) async fn respond<B: Incoming>(
         self: &Arc<Self>,
-        request: Request<Incoming>,
+        request: Request<B>,
         peer: &Peer,
     ) -> Response<Body> {
         let started = tokio::time::Instant::now();
@@ -83,10 +84,10 @@ impl Core {
         response
     }
 
-    async fn route(
+    async fn route<B: Incoming>(
         self: &Arc<Self>,
         parts: Parts,
-        body: Incoming,
+        body: B,
         peer: &Peer,
     ) -> (&'static str, Result<Response<Body>, Failure>) {
         if let Err(failure) = self.check_host(&parts, peer) {
@@ -146,10 +147,10 @@ impl Core {
         impersonate::in_whose_name(self.api.as_ref(), caller, headers)
     }
 
-    async fn objects(
+    async fn objects<B: Incoming>(
         self: &Arc<Self>,
         parts: Parts,
-        body: Incoming,
+        body: B,
         path: ApiPath,
         query: Query,
         caller: Caller,
@@ -237,10 +238,12 @@ impl Core {
         let aggregated = accept::aggregated_discovery(accept);
         let value = match (path, aggregated) {
             (Path::CoreVersions, Some(version)) => {
-                return Ok(discovered(&discovery::aggregated_core(&kinds), version));
+                let make = || discovered(discovery::aggregated_core(&kinds), version);
+                return Ok(discovery_answer(self.kept(&table, ("core", version), make), version));
             }
             (Path::Groups, Some(version)) => {
-                return Ok(discovered(&discovery::aggregated_groups(&kinds), version));
+                let make = || discovered(discovery::aggregated_groups(&kinds), version);
+                return Ok(discovery_answer(self.kept(&table, ("groups", version), make), version));
             }
             (Path::CoreVersions, None) => Some(discovery::core_versions(&self.address)),
             (Path::Groups, None) => Some(discovery::groups(&kinds)),
@@ -252,6 +255,20 @@ impl Core {
             (Path::Other(path), _) => return Ok(self.document(path, &table)),
         };
         value.map(|value| answer::value(200, &value)).ok_or_else(Failure::no_such_path)
+    }
+
+    /// A document about the kinds of this edition, made if it is not there.
+    fn kept(
+        &self,
+        table: &Table,
+        name: (&'static str, &'static str),
+        make: impl FnOnce() -> String,
+    ) -> Bytes {
+        let mut documents = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
+        if documents.edition != table.edition {
+            *documents = Documents { edition: table.edition, texts: BTreeMap::new() };
+        }
+        documents.texts.entry(name).or_insert_with(|| make().into()).clone()
     }
 
     fn has_group(&self, group: &str) -> bool {
@@ -266,14 +283,8 @@ impl Core {
             "/" => answer::value(200, &paths()),
             "/metrics" => public::plain(self.metrics.text()),
             "/openapi/v3" => {
-                let mut documents = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
-                let known = documents.as_ref().filter(|known| known.edition == table.edition);
-                let index = match known {
-                    Some(known) => known.index.clone(),
-                    None => openapi::index(&kinds, &definitions()).to_string().into(),
-                };
-                *documents = Some(Documents { edition: table.edition, index: index.clone() });
-                let mut response = answer::text(200, index);
+                let make = || openapi::index(&kinds, &definitions()).to_string();
+                let mut response = answer::text(200, self.kept(table, ("openapi", "v3"), make));
                 let media = header::HeaderValue::from_static("text/plain; charset=utf-8");
                 response.headers_mut().insert(header::CONTENT_TYPE, media);
                 response
@@ -325,10 +336,13 @@ fn text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str
 }
 
 /// Aggregated discovery says in its type what it is.
-fn discovered(value: &Value, version: &'static str) -> Response<Body> {
-    let mut value = value.clone();
+fn discovered(mut value: Value, version: &str) -> String {
     value["apiVersion"] = format!("apidiscovery.k8s.io/{version}").into();
-    let mut response = answer::value(200, &value);
+    value.to_string()
+}
+
+fn discovery_answer(text: Bytes, version: &str) -> Response<Body> {
+    let mut response = answer::text(200, text);
     let media =
         format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
     if let Ok(media) = header::HeaderValue::try_from(media) {

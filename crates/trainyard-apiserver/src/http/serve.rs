@@ -93,19 +93,14 @@ fn subject(certificate: &CertificateDer<'_>) -> Option<Caller> {
     Some(auth::caller(name, &groups))
 }
 
-/// Serves one connection, of the network or inside the process.
-pub(super) async fn connection(
+/// Serves one connection.
+async fn connection(
     core: Arc<Core>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
     stop: CancellationToken,
 ) {
-    // Components of this process are trusted to read on.
     let bounds = *core.gate.bounds();
-    let stall = match peer {
-        Peer::Inside(_) => Duration::from_hours(24),
-        Peer::Network(_) => bounds.stall_time,
-    };
     let service = service_fn(move |request: Request<Incoming>| {
         let (core, peer) = (core.clone(), peer.clone());
         async move { Ok::<_, Infallible>(core.respond(request, &peer).await) }
@@ -126,7 +121,7 @@ pub(super) async fn connection(
         .initial_stream_window_size(1 << 20)
         .initial_connection_window_size(4 << 20)
         .keep_alive_interval(Some(Duration::from_secs(30)));
-    let stream = TokioIo::new(Patient::new(stream, stall));
+    let stream = TokioIo::new(Patient::new(stream, bounds.stall_time));
     let connection = builder.serve_connection_with_upgrades(stream, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {

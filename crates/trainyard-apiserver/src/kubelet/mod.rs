@@ -10,7 +10,6 @@ mod usage;
 use std::sync::Arc;
 
 use http::{Request, Response};
-use hyper::body::Incoming;
 use rustls::ClientConfig;
 
 pub use log::{LogOptions, Residents};
@@ -42,13 +41,13 @@ pub(crate) fn serves(target: &Target) -> bool {
 
 impl Kubelets {
     /// Answers a request about a running pod.
-    pub(crate) async fn pass_on(
+    pub(crate) async fn pass_on<B>(
         &self,
         api: &Api,
         target: &Target,
         query: &Query,
         rest: &str,
-        request: Request<Incoming>,
+        request: Request<B>,
     ) -> Result<Response<Body>, Failure> {
         match target.subresource.as_deref().unwrap_or_default() {
             "log" => self.log(api, target, query).await,

@@ -2,7 +2,6 @@
 
 use http::{HeaderMap, HeaderName, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 
 use super::Kubelets;
@@ -17,12 +16,12 @@ const WORDS: usize = 16 * 1024;
 
 impl Kubelets {
     /// Runs a command in a container.
-    pub(super) async fn session(
+    pub(super) async fn session<B>(
         &self,
         api: &Api,
         target: &Target,
         query: &Query,
-        request: Request<Incoming>,
+        request: Request<B>,
     ) -> Result<Response<Body>, Failure> {
         let name = target.name.as_deref().unwrap_or_default();
         let pod = api.store.get("pods", &target.namespace, name);
@@ -34,11 +33,11 @@ impl Kubelets {
     }
 
     /// Forwards ports of a pod.
-    pub(super) async fn forward(
+    pub(super) async fn forward<B>(
         &self,
         api: &Api,
         target: &Target,
-        request: Request<Incoming>,
+        request: Request<B>,
     ) -> Result<Response<Body>, Failure> {
         let name = target.name.as_deref().unwrap_or_default();
         let pod = api.store.get("pods", &target.namespace, name);
@@ -49,11 +48,11 @@ impl Kubelets {
     }
 
     /// Makes the client's connection the node's.
-    async fn hand_through(
+    async fn hand_through<B>(
         &self,
         address: &Address,
         uri: String,
-        request: Request<Incoming>,
+        request: Request<B>,
     ) -> Result<Response<Body>, Failure> {
         let mut passed = Request::get(uri).body(Empty::new()).map_err(Failure::internal)?;
         *passed.headers_mut() = upgrade_headers(request.headers());

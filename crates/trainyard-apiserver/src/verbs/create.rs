@@ -115,7 +115,7 @@ fn generated_prefix(object: &Value) -> Option<String> {
 }
 
 /// What only the server says of a new object.
-fn complete(api: &Api, object: &mut Value) -> Result<(), Failure> {
+pub(super) fn complete(api: &Api, object: &mut Value) -> Result<(), Failure> {
     let Some(metadata) = object["metadata"].as_object_mut() else { return Ok(()) };
     if metadata.get("resourceVersion").and_then(Value::as_str).is_some_and(|rv| !rv.is_empty()) {
         return Err(Failure::unreasoned(

@@ -3,6 +3,7 @@
 //! Owns the order of steps in reading and writing. Must not know sockets or any particular kind's
 //! rules, except the few subresources that only one kind has, each in its own file.
 
+mod bring;
 mod collection;
 #[cfg(test)]
 mod concurrency_tests;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Response};
 
+pub(crate) use bring::bring;
 pub(crate) use target::Target;
 
 use crate::answer::{self, Body, View};
