@@ -26,7 +26,7 @@ use crate::protocol::{
 use crate::refuse::{OrRefuse, refusal, words};
 use crate::tree::{self, Proc};
 use crate::yard::{self, Yard};
-use crate::{root, sweep, sys, wire};
+use crate::{memory, root, sweep, sys, wire};
 
 /// What the outer process found and hands to the inner one.
 pub(crate) struct Entered {
@@ -164,6 +164,7 @@ fn watch(socket: UnixStream, prepared: Prepared) -> u8 {
         return 1;
     }
     drop(socket);
+    memory::forget_code();
     let left = read_ledger(ledger);
     let mut code = 1;
     if isolation == Isolation::Processes {

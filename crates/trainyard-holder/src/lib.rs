@@ -9,6 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
 pub mod client;
+pub mod memory;
 pub mod protocol;
 
 mod cgroup;

@@ -9,12 +9,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::process::Rlimit;
 
 use crate::cgroup::Group;
 use crate::container::privileges::Rights;
 use crate::enter::{Entered, Ledger, because};
+use crate::memory::Idle;
 use crate::net::{Bridge, NetSpace};
 use crate::protocol::{
     Answer, Call, Event, Isolation, Message, Network, Refusal, RefusalKind, Request, SetUp,
@@ -221,8 +222,9 @@ impl Yard {
 
     /// Serves until the owner is gone and nothing is left.
     fn attend(&mut self) {
+        let mut idle = Idle::new();
         loop {
-            let ready = self.wait();
+            let ready = self.wait(&mut idle);
             if ready.owner && self.ending.is_none() && !self.take_call() {
                 self.end();
             }
@@ -252,7 +254,7 @@ impl Yard {
         }
     }
 
-    fn wait(&self) -> Ready {
+    fn wait(&self, idle: &mut Idle) -> Ready {
         let mut sources =
             vec![PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&self.life, PollFlags::IN)];
         let reporting: Vec<_> = self.containers.iter().filter(|(_, c)| c.reports).collect();
@@ -260,9 +262,9 @@ impl Yard {
         if self.ending.is_none() {
             sources.push(PollFd::new(&self.socket, PollFlags::IN));
         }
-        let again = self.ending.is_some() || self.pods.values().any(Pod::waits_for_groups);
-        let most = again.then_some(AGAIN).and_then(|most| Timespec::try_from(most).ok());
-        if poll(&mut sources, most.as_ref()).is_err() {
+        let tries = self.pods.values().filter_map(Pod::tries_again);
+        let most = tries.chain(self.ending.map(|_| AGAIN)).min();
+        if idle.poll(&mut sources, most).is_err() {
             return Ready::default();
         }
         let ready: Vec<bool> = sources.iter().map(|s| !s.revents().is_empty()).collect();

@@ -85,7 +85,7 @@ pub async fn run(
         addresses: Mutex::new(started.addresses),
         pods: Mutex::default(),
     });
-    options.meter.attach(&shared);
+    options.window.open(&shared);
     tasks.spawn(pod::keep_logs_within_bounds(Arc::clone(&shared)));
     tasks.spawn(upkeep::free_claims(Arc::clone(&shared)));
     tasks.spawn(upkeep::free_environments(Arc::clone(&shared), options.keep_environments));

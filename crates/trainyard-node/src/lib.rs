@@ -10,7 +10,6 @@ mod env;
 mod error;
 mod events;
 mod logs;
-mod meter;
 mod net;
 mod network;
 mod node;
@@ -29,14 +28,15 @@ mod status;
 mod upkeep;
 mod volumes;
 mod watch;
+mod window;
 mod yard;
 
 pub use agent::run;
 pub use error::AgentError;
 pub use logs::{KeptLine, KeptLines, KeptRun, kept_runs};
-pub use meter::{Meter, PodUse};
 pub use options::{Options, Outbound, Timings, Wish};
 pub use trainyard_holder::protocol::{Isolation, Network};
+pub use window::{PodUse, Window};
 
 /// This machine's name, fit for a Node.
 #[must_use]

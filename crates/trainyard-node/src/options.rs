@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use trainyard_holder::protocol::{Isolation, Network};
 
-use crate::meter::Meter;
+use crate::window::Window;
 
 /// Settings of an agent.
 #[derive(Debug, Clone)]
@@ -48,8 +48,8 @@ pub struct Options {
     pub client_names: Vec<String>,
     /// Host and port of the API server, for pods that talk to it.
     pub api_server: Option<String>,
-    /// Reads what pods use, for whoever shares this process.
-    pub meter: Meter,
+    /// Shows what pods use and print to whoever shares this process.
+    pub window: Window,
     /// Durations.
     pub timing: Timings,
 }

@@ -17,7 +17,7 @@ use trainyard_holder::client::Holder;
 use trainyard_holder::protocol::{Ending, Event, Refusal, Request, Tether};
 
 use crate::error::AgentError;
-use crate::net::outbound::{Tool, Way, kept_from};
+use crate::net::outbound::{State, Tool, Way, kept_from};
 use crate::net::proxy::own_addresses;
 use crate::options::{Options, Outbound as Wish};
 use crate::start::{Started, holder_command};
@@ -38,14 +38,15 @@ const LAST_WORDS: usize = 2048;
 /// The way out that was found.
 pub(crate) struct Found {
     /// What is in use.
-    pub(crate) now: watch::Receiver<Way>,
+    pub(crate) now: watch::Receiver<State>,
     /// Why it is not what would be better, in words; empty when it is that, or was asked for.
     pub(crate) reasons: Vec<String>,
     /// Keeps it; comes back never.
     pub(crate) keeping: Option<Keeping>,
 }
 
-/// Finds a way out of a yard with a bridge: the first that works, or the one that is asked for.
+/// Finds a way out of a yard with a bridge: the first that works, or the one that is asked for. One that
+/// has worked before is opened while the node goes on.
 pub(crate) async fn find(
     options: &Options,
     started: &Started,
@@ -58,14 +59,21 @@ pub(crate) async fn find(
         Wish::Proxy => return Ok(fixed(Way::Proxy, Vec::new())),
         Wish::None => return Ok(fixed(Way::Nothing, Vec::new())),
     };
+    let yard = &started.yard;
     let mut reasons = Vec::new();
     for tool in wanted {
         let auto = options.outbound == Wish::Auto;
-        match attach(tool, options, started, cluster).await {
+        if auto && proof_of(tool, options).is_some_and(|proof| proof.holds()) {
+            let (tell, now) = watch::channel(State::opening(Way::Tool(tool)));
+            let running = Begun::Opens { tool, options: Box::new(options.clone()) };
+            let keeping = Some(Keeping { tell, running, yard: yard.clone(), cluster });
+            return Ok(Found { now, reasons: Vec::new(), keeping });
+        }
+        match attach(tool, options, yard, cluster).await {
             Ok(running) => {
-                let (tell, now) = watch::channel(Way::Tool(tool));
-                let yard = started.yard.clone();
-                let keeping = Some(Keeping { tell, running, yard, cluster });
+                let (tell, now) = watch::channel(State::open(Way::Tool(tool)));
+                let running = Begun::Runs(running);
+                let keeping = Some(Keeping { tell, running, yard: yard.clone(), cluster });
                 return Ok(Found { now, reasons: Vec::new(), keeping });
             }
             Err(reason) if auto => reasons.push(format!("{}: {reason}", tool.name())),
@@ -88,8 +96,14 @@ pub(crate) fn on_the_machine(options: &Options) -> Result<Way, AgentError> {
     Err(AgentError::Level { wanted, reason })
 }
 
+/// What is remembered of a program, where there is one.
+fn proof_of(tool: Tool, options: &Options) -> Option<Proof> {
+    let program = tool.find(std::env::var_os("PATH").as_deref()).ok()?;
+    Some(Proof::of(&options.state, &program))
+}
+
 fn fixed(way: Way, reasons: Vec<String>) -> Found {
-    Found { now: watch::channel(way).1, reasons, keeping: None }
+    Found { now: watch::channel(State::open(way)).1, reasons, keeping: None }
 }
 
 /// A program that runs.
@@ -106,13 +120,13 @@ struct Running {
 async fn attach(
     tool: Tool,
     options: &Options,
-    started: &Started,
+    yard: &Yard,
     cluster: Ipv4Net,
 ) -> Result<Running, String> {
     let program = tool.find(std::env::var_os("PATH").as_deref())?;
     // Before there is a way, so that nobody is quicker.
-    keep(&started.yard, cluster).await?;
-    let holder = started.yard.pid();
+    keep(yard, cluster).await?;
+    let holder = yard.pid();
     let tether = Tether { holder, argv: tool.argv(&program) };
     let proof = Proof::of(&options.state, &program);
     let mut running = start(tool, options, tether, proof).await?;
@@ -122,7 +136,7 @@ async fn attach(
             ending = &mut running.exited => return Err(running.last_words(ending.ok()).await),
             () = tokio::time::sleep(LOOK) => {}
         }
-        match started.yard.uplink(tool.uplink()).await {
+        match yard.uplink(tool.uplink()).await {
             Ok(()) => break Ok(()),
             Err(refusal) if since.elapsed() > PATIENCE => break Err(refusal),
             Err(refusal) if refusal.reason != NOT_THERE => break Err(refusal),
@@ -205,10 +219,20 @@ impl Running {
     }
 }
 
+/// How far a program is that is kept.
+enum Begun {
+    Runs(Running),
+    /// It has worked before, and is to be started.
+    Opens {
+        tool: Tool,
+        options: Box<Options>,
+    },
+}
+
 /// What keeps a way out as it must be.
 pub(crate) struct Keeping {
-    tell: watch::Sender<Way>,
-    running: Running,
+    tell: watch::Sender<State>,
+    running: Begun,
     yard: Yard,
     cluster: Ipv4Net,
 }
@@ -217,14 +241,27 @@ impl Keeping {
     /// Keeps pods from the machine's own addresses as they change; when the program ends, or that cannot
     /// be done any more, the proxy is the way. Comes back never.
     pub(crate) async fn run(self) {
-        let Self { tell, mut running, yard, cluster } = self;
-        let tool = running.tool.name();
-        let reason = tokio::select! {
-            ending = &mut running.exited => running.last_words(ending.ok()).await,
-            reason = keep_on(&yard, cluster) => reason,
+        let Self { tell, running, yard, cluster } = self;
+        let (tool, reason) = match running {
+            Begun::Runs(running) => (running.tool, carry(running, &yard, cluster).await),
+            Begun::Opens { tool, options } => {
+                let reason = match attach(tool, &options, &yard, cluster).await {
+                    Ok(running) => {
+                        tell.send_modify(|state| state.is_open = true);
+                        carry(running, &yard, cluster).await
+                    }
+                    Err(reason) => {
+                        // It has worked before and does not any more.
+                        if let Some(proof) = proof_of(tool, &options) {
+                            proof.forget();
+                        }
+                        reason
+                    }
+                };
+                (tool, reason)
+            }
         };
-        running.proof.forget();
-        drop(running);
+        let tool = tool.name();
         // With its holder everything ends, and that is told elsewhere.
         if !yard.has_ended() {
             tracing::warn!(
@@ -233,12 +270,22 @@ impl Keeping {
                 "the pods' way out ended; pods that start from now on use {}",
                 Way::Proxy.words()
             );
-            tell.send_replace(Way::Proxy);
+            tell.send_replace(State::open(Way::Proxy));
         }
         // Whoever follows it goes on doing so.
         let _tell = tell;
         std::future::pending::<()>().await;
     }
+}
+
+/// Lets a program carry packets for as long as it can; comes back with the reason why it cannot go on.
+async fn carry(mut running: Running, yard: &Yard, cluster: Ipv4Net) -> String {
+    let reason = tokio::select! {
+        ending = &mut running.exited => running.last_words(ending.ok()).await,
+        reason = keep_on(yard, cluster) => reason,
+    };
+    running.proof.forget();
+    reason
 }
 
 /// Comes back with the reason why it cannot go on.

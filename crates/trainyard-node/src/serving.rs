@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
@@ -77,20 +78,32 @@ impl NodePods {
     }
 
     /// A pod, which the API server may know sooner than this agent: when it has just been bound, or the agent
-    /// has just started.
+    /// has just started. One that the API server does not know either has gone, and is not waited for.
     async fn find(&self, namespace: &str, name: &str) -> Result<Arc<Live>, Refused> {
         let is_it = |live: &Arc<Live>| live.namespace == namespace && live.name == name;
+        let mut pause = LOOK;
         let seen = async {
             loop {
                 if let Some(live) = self.live().into_iter().find(is_it) {
-                    return live;
+                    return Some(live);
                 }
-                tokio::time::sleep(LOOK).await;
+                if !self.may_come(namespace, name).await {
+                    return None;
+                }
+                tokio::time::sleep(pause).await;
+                pause *= 2;
             }
         };
-        tokio::time::timeout(PATIENCE, seen)
-            .await
-            .map_err(|_| Refused::NotFound(format!("pod \"{name}_{namespace}\" does not exist")))
+        let seen = tokio::time::timeout(PATIENCE, seen).await.ok().flatten();
+        seen.ok_or_else(|| Refused::NotFound(format!("pod \"{name}_{namespace}\" does not exist")))
+    }
+
+    /// Whether the API server knows of a pod on this node, as far as it says.
+    async fn may_come(&self, namespace: &str, name: &str) -> bool {
+        let pods: Api<Pod> = Api::namespaced(self.shared.client.clone(), namespace);
+        let Ok(known) = pods.get_opt(name).await else { return true };
+        let node = known.and_then(|pod| pod.spec).and_then(|spec| spec.node_name);
+        node.is_some_and(|node| node == self.node)
     }
 }
 
@@ -107,7 +120,7 @@ impl Pods for NodePods {
             return Ok(run.log);
         }
         let wanted = numbered(container, ask.previous, &ask.pod)?;
-        let place = PodPlace::of(&live.pod());
+        let place = PodPlace::of(&live.pod().metadata);
         let path = place.log(&self.shared.places.logs, &ask.container, wanted);
         Ok(LogSource { path, live: None })
     }

@@ -6,6 +6,7 @@ mod cli;
 mod cluster;
 mod commands;
 mod failure;
+mod memory;
 mod output;
 mod present;
 mod run;

@@ -25,6 +25,7 @@ use trainyard_core::Gang;
 use trainyard_operator::{Operator, VolcanoJobs};
 
 use crate::failure::Failure;
+use crate::memory;
 use folder::Folder;
 use kubeconfig::Access;
 use residents::{House, Lines};
@@ -92,17 +93,24 @@ impl Yard {
             stop_controllers: CancellationToken::new(),
         };
         yard.serve(plan.listener)?;
+        yard.keep_small();
         yard.furnish(&plan.folder).await?;
         // A node's start is mostly waiting for the kernel: the definitions are read meanwhile.
         if let Some(node) = plan.node.filter(|_| !plan.api_only) {
             yard.add_node(node);
         }
-        definitions::define(&yard.server.client("trainyard"), plan.volcano_jobs).await?;
+        definitions::define(&yard.server, plan.volcano_jobs).await?;
         if !plan.api_only {
             operator_pod::show(&yard.server.client("trainyard")).await?;
             yard.employ(plan.volcano_jobs);
         }
         Ok(yard)
+    }
+
+    /// Gives memory back for as long as components run.
+    fn keep_small(&self) {
+        let stop = self.stop_controllers.clone();
+        tokio::spawn(stop.run_until_cancelled_owned(memory::keep_small()));
     }
 
     fn serve(&mut self, listener: std::net::TcpListener) -> Result<(), Failure> {
@@ -167,11 +175,25 @@ impl Yard {
     /// Waits until all nodes are ready, so that whoever is told of the yard finds it whole. A node
     /// that takes long is not waited for: pods wait for it instead.
     pub(crate) fn settle<'n>(&self, nodes: &'n [String]) -> impl Future<Output = ()> + use<'n> {
+        self.until(nodes, is_ready)
+    }
+
+    /// Waits until it is known what all nodes have; pods can be made for them, and wait until they are
+    /// ready.
+    pub(crate) fn appear<'n>(&self, nodes: &'n [String]) -> impl Future<Output = ()> + use<'n> {
+        self.until(nodes, |node| node.data["status"]["allocatable"].is_object())
+    }
+
+    fn until<'n>(
+        &self,
+        nodes: &'n [String],
+        is_so: fn(&DynamicObject) -> bool,
+    ) -> impl Future<Output = ()> + use<'n> {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Node"));
         let api: Api<DynamicObject> = Api::all_with(self.client(), &kind);
         let settled = async move {
             for name in nodes {
-                while !api.get_opt(name).await.ok().flatten().is_some_and(|node| is_ready(&node)) {
+                while !api.get_opt(name).await.ok().flatten().is_some_and(|node| is_so(&node)) {
                     tokio::time::sleep(SETTLING_POLL).await;
                 }
             }

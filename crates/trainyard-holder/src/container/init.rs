@@ -18,6 +18,7 @@ use super::program::{self, Program};
 use super::terminal::Terminals;
 use super::{Order, Report};
 use crate::cgroup::Entrances;
+use crate::memory::{self, Idle};
 use crate::protocol::{
     ContainerSpec, ExecSpec, Isolation, Mount, Reach, Refusal, RefusalKind, User,
 };
@@ -154,8 +155,9 @@ impl Init {
 
     /// Serves until the container's own program has ended.
     fn attend(mut self) -> Result<(), Refusal> {
+        let mut idle = Idle::new();
         loop {
-            let (orders, children, reports) = self.wait()?;
+            let (orders, children, reports) = self.wait(&mut idle)?;
             for pid in reports {
                 self.hear_start(pid)?;
             }
@@ -170,7 +172,7 @@ impl Init {
     }
 
     /// Which of orders, ended children and starts there is something of.
-    fn wait(&self) -> Result<(bool, bool, Vec<Pid>), Refusal> {
+    fn wait(&self, idle: &mut Idle) -> Result<(bool, bool, Vec<Pid>), Refusal> {
         let waiting = self.programs.iter().filter_map(|p| Some((p.pid, p.report.as_ref()?)));
         let waiting: Vec<_> = waiting.collect();
         let mut sources = vec![
@@ -178,7 +180,7 @@ impl Init {
             PollFd::new(&self.signals, PollFlags::IN),
         ];
         sources.extend(waiting.iter().map(|(_, report)| PollFd::new(*report, PollFlags::IN)));
-        match poll(&mut sources, None) {
+        match idle.poll(&mut sources, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
                 return Err(error)
@@ -397,6 +399,7 @@ pub(crate) fn pause() -> i32 {
     let waited = || -> io::Result<()> {
         sys::close_all_but(&[0, 1, 2])?;
         let signals = sys::child_signals()?;
+        memory::forget_code();
         loop {
             match poll(&mut [PollFd::new(&signals, PollFlags::IN)], None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}

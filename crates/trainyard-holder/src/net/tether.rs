@@ -21,17 +21,23 @@ use crate::protocol::{
 };
 use crate::refuse::{OrRefuse, refusal, words};
 use crate::sys::{self, Ended};
-use crate::{root, wire};
+use crate::{memory, root, wire};
 
 /// What a program that could not be executed ends with.
 const NOT_EXECUTED: i32 = 127;
 
 /// The whole life of a holder that is a tether; its exit code.
 pub(crate) fn run(socket: UnixStream, call: u64, tether: &Tether, descriptors: Vec<OwnedFd>) -> u8 {
+    // It may be there for a moment longer than its owner, and whoever reads the owner's errors to their
+    // end must not wait for that. The program has an output of its own.
+    if let Ok(null) = fs::OpenOptions::new().write(true).open("/dev/null") {
+        drop(sys::duplicate_onto(&null, 2));
+    }
     match begin(&socket, call, tether, descriptors) {
         // Held until the other process has ended; it ends when this one does.
         Ok(_life) => {
             drop(socket);
+            memory::forget_code();
             while let Ok(Some(_)) = sys::reap(true) {}
             0
         }
@@ -112,6 +118,7 @@ fn keep_program(
     let signals = sys::child_signals()?;
     let program = sys::fork(0, || execute(output, argv))?;
     wire::send(socket, &Message::Answer { id: call, result: Ok(Answer::Started) }, &[])?;
+    memory::forget_code();
     loop {
         let mut sources = [
             PollFd::new(&signals, PollFlags::IN),

@@ -101,9 +101,10 @@ impl Bases {
 
     /// Takes all of it away, but for the folder it was in.
     pub(crate) fn remove(self) -> PathBuf {
-        drop(self.known);
-        // What cannot be unmounted vanishes with the holder's mount namespace.
+        // First of all: then there is nothing left to be removed one by one. What cannot be unmounted
+        // vanishes with the holder's mount namespace.
         drop(super::unmount_memory(&self.folder));
+        drop(self.known);
         self.folder
     }
 }

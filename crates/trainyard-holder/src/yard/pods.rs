@@ -7,9 +7,10 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use super::spaces::Spaces;
-use super::{Yard, checked_name};
+use super::{AGAIN, Yard, checked_name};
 use crate::cgroup::Group;
 use crate::container::init;
 use crate::protocol::{
@@ -23,6 +24,9 @@ use crate::{net, root, sweep};
 const SHM: &str = ".shm";
 /// How often the removal of cgroups is tried before they are left to the end of the yard.
 const MOST_TRIES: u32 = 200;
+/// So many of them follow each other at once.
+const QUICK_TRIES: u32 = 10;
+const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// A pod.
 pub(super) struct Pod {
@@ -72,8 +76,11 @@ impl Pod {
         self.pause.as_ref().map(|pause| pause.pid)
     }
 
-    pub(super) fn waits_for_groups(&self) -> bool {
-        self.stage == Stage::Swept || (!self.dead_groups.is_empty() && self.tries < MOST_TRIES)
+    /// How soon to try again to remove groups that were not empty yet; most are after a moment.
+    pub(super) fn tries_again(&self) -> Option<Duration> {
+        let waits =
+            self.stage == Stage::Swept || (!self.dead_groups.is_empty() && self.tries < MOST_TRIES);
+        waits.then_some(if self.tries < QUICK_TRIES { AT_ONCE } else { AGAIN })
     }
 
     /// Tries to remove the groups of ended containers. True: none is left, or it is given up.

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// How controllers label the pods of a job: its name, the part that the pod plays in it, and which of
 /// that part it is.
@@ -28,11 +28,11 @@ pub(crate) struct PodPlace {
 
 impl PodPlace {
     /// `<namespace>/<job, or the pod>/<replica, or "pod">/<pod>_<uid>`.
-    pub(crate) fn of(pod: &Pod) -> Self {
-        let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
-        let name = pod.metadata.name.as_deref().unwrap_or("unnamed");
-        let uid = pod.metadata.uid.as_deref().unwrap_or("none");
-        let label = |key: &str| pod.metadata.labels.as_ref().and_then(|labels| labels.get(key));
+    pub(crate) fn of(pod: &ObjectMeta) -> Self {
+        let namespace = pod.namespace.as_deref().unwrap_or("default");
+        let name = pod.name.as_deref().unwrap_or("unnamed");
+        let uid = pod.uid.as_deref().unwrap_or("none");
+        let label = |key: &str| pod.labels.as_ref().and_then(|labels| labels.get(key));
         let (mut job, mut replica) = (name, "pod".to_owned());
         for (job_label, part_label, index_label) in JOBS {
             if let Some(found) = label(job_label) {
@@ -107,9 +107,9 @@ mod tests {
     use super::*;
 
     fn path(labels: &serde_json::Value) -> String {
-        let pod = json!({"metadata": {
+        let pod = json!({
             "namespace": "team", "name": "mnist-worker-1", "uid": "12ab", "labels": labels,
-        }});
+        });
         let place = PodPlace::of(&serde_json::from_value(pod).unwrap());
         place.log(Path::new("/logs"), "tensorflow", 2).to_str().unwrap().to_owned()
     }
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(component(".."), "_..");
         assert_eq!(component("a/b\0c"), "a_b_c");
         assert_eq!(component(&"ü".repeat(300)).len(), 250);
-        let empty = PodPlace::of(&Pod::default());
+        let empty = PodPlace::of(&ObjectMeta::default());
         assert_eq!(empty.folder(Path::new("/l")), Path::new("/l/default/unnamed/pod/unnamed_none"));
     }
 }

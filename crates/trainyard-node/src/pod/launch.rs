@@ -100,7 +100,7 @@ fn next_run(shared: &Shared, live: &Live, container: &str) -> (String, PathBuf) 
         .map_or(0, |record| record.restarts + i32::from(record.last_run().is_some()));
     let id = format!("{}-{container}-{restarts}", live.uid);
     let restart = u32::try_from(restarts).unwrap_or_default();
-    (id, PodPlace::of(&live.pod()).log(&shared.places.logs, container, restart))
+    (id, PodPlace::of(&live.pod().metadata).log(&shared.places.logs, container, restart))
 }
 
 /// Begins to make the folders and files of the runs that a pod begins with, while its sandbox and
@@ -131,6 +131,8 @@ async fn compose(
     image: &Image,
     id: &str,
 ) -> Result<(ContainerSpec, PathBuf), Obstacle> {
+    // It decides what the container is told of names and proxies.
+    context.shared.network.outbound.opened().await;
     let image_user = image.user.as_deref().and_then(|user| user.parse().ok());
     let (user, privileges) =
         security::context(pod, container, image_user).map_err(|error| misconfigured(&error))?;

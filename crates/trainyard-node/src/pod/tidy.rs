@@ -15,9 +15,12 @@ use crate::shared::{Shared, lock};
 
 /// One container's logs are bounded by themselves: looking this often is enough.
 const OFTEN: Duration = Duration::from_mins(5);
+const FIRST: Duration = Duration::from_secs(2);
 
 /// Removes the oldest logs whenever there are too many; never returns.
 pub(crate) async fn keep_logs_within_bounds(shared: Arc<Shared>) {
+    // A short run shall not spend its time on the logs of those before it.
+    sleep(FIRST).await;
     loop {
         let look = Arc::clone(&shared);
         let trimmed = tokio::task::spawn_blocking(move || {

@@ -1,7 +1,8 @@
 //! A body that comes line by line: events of a watch, lines of a log.
 
-use http_body_util::BodyExt as _;
-use kube::client::Body;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _};
 
 use super::Error;
 
@@ -10,7 +11,7 @@ const LINE_BYTES_MAX: usize = 16 << 20;
 
 /// A body under way.
 pub(crate) struct Lines {
-    body: Body,
+    pieces: BoxStream<'static, Result<Bytes, ()>>,
     server: String,
     /// What has come and is not given out yet, from `at` on.
     kept: Vec<u8>,
@@ -19,8 +20,13 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(body: Body, server: &str) -> Self {
-        Self { body, server: server.to_owned(), kept: Vec::new(), at: 0, ended: false }
+    /// Lines of what comes in pieces, from a server of this name.
+    pub(crate) fn new<E>(
+        pieces: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+        server: &str,
+    ) -> Self {
+        let pieces = pieces.map(|piece| piece.map_err(drop)).boxed();
+        Self { pieces, server: server.to_owned(), kept: Vec::new(), at: 0, ended: false }
     }
 
     /// The next line without its end; none at the end of the body. Nothing is lost when the caller
@@ -43,14 +49,10 @@ impl Lines {
             self.kept.drain(..self.at);
             self.at = 0;
             looked = self.kept.len();
-            match self.body.frame().await {
+            match self.pieces.next().await {
                 None => self.ended = true,
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        self.kept.extend_from_slice(&data);
-                    }
-                }
-                Some(Err(_)) => return Err(Error::Broken { server: self.server.clone() }),
+                Some(Ok(piece)) => self.kept.extend_from_slice(&piece),
+                Some(Err(())) => return Err(Error::Broken { server: self.server.clone() }),
             }
         }
     }
@@ -62,7 +64,8 @@ mod tests {
 
     #[tokio::test]
     async fn lines_come_one_by_one_and_the_last_needs_no_end() {
-        let mut lines = Lines::new(Body::from(b"one\n\nthree".to_vec()), "x");
+        let pieces = ["on", "e\n\nth", "ree"].map(|piece| Ok::<_, ()>(Bytes::from(piece)));
+        let mut lines = Lines::new(futures::stream::iter(pieces), "x");
         for expected in [&b"one"[..], b"", b"three"] {
             assert_eq!(lines.next().await.unwrap().as_deref(), Some(expected));
         }

@@ -273,7 +273,7 @@ impl Cluster {
         let query = query.clone().with("watch", "true").with("allowWatchBookmarks", "true");
         let path = kind.collection(namespace) + &query.text();
         let answer = self.send(Method::GET, &path, accept, None).await?;
-        Ok(Lines::new(answer.into_body(), &self.server))
+        Ok(Lines::new(answer.into_body().into_data_stream(), &self.server))
     }
 
     /// The log of a container, line by line.
@@ -286,7 +286,7 @@ impl Cluster {
     ) -> Result<Lines, Error> {
         let path = pods.object(namespace, pod)? + "/log" + &query.text();
         let answer = self.send(Method::GET, &path, "*/*", None).await?;
-        Ok(Lines::new(answer.into_body(), &self.server))
+        Ok(Lines::new(answer.into_body().into_data_stream(), &self.server))
     }
 
     /// Makes a new object.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use trainyard_image::{CodeMount, ConfigFile, Mapping, Settings, default_cache};
-use trainyard_node::{Isolation, Meter, Network, Options, Outbound, Timings, Wish};
+use trainyard_node::{Isolation, Network, Options, Outbound, Timings, Window, Wish};
 
 use crate::failure::Failure;
 
@@ -162,7 +162,7 @@ impl Machine {
             client_authority: None,
             client_names: Vec::new(),
             api_server: None,
-            meter: Meter::default(),
+            window: Window::default(),
             timing: Timings::default(),
         })
     }

@@ -11,6 +11,7 @@ pub(crate) use flags::Flags;
 
 use super::{client, logs, signals};
 use crate::failure::Failure;
+use crate::memory;
 
 /// The word by which this program is told to be the holder of a node's pods.
 pub(crate) const HOLDER: &str = "node-holder";
@@ -36,9 +37,11 @@ async fn serve(flags: &Flags) -> Result<(), Failure> {
     let client = client::connect(config)?;
     let stop = CancellationToken::new();
     let mut work = std::pin::pin!(trainyard_node::run(client, options, stop.clone()));
+    let mut memory = std::pin::pin!(memory::keep_small());
     let ended = loop {
         tokio::select! {
             ended = &mut work => break ended,
+            never = &mut memory => match never {},
             name = signals.next() => {
                 if stop.is_cancelled() {
                     return Err(Failure::interrupted(name));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
-use trainyard_node::Meter;
+use trainyard_node::Window;
 
 pub(crate) use flags::Flags;
 
@@ -81,12 +81,12 @@ impl Run<'_> {
     async fn play(&self, lines: Lines) -> Result<u8, Failure> {
         let mut signals = Signals::catch()?;
         let mut voice = Voice::new(self.flags.output, self.flags.manner());
-        let meter = Meter::default();
+        let window = Window::default();
         let mut yard = tokio::select! {
-            yard = self.open(lines, &meter) => yard?,
+            yard = self.open(lines, &window) => yard?,
             _ = signals.next() => return Ok(INTERRUPTED),
         };
-        let played = self.perform(&mut yard, &mut signals, &mut voice, &meter).await;
+        let played = self.perform(&mut yard, &mut signals, &mut voice, &window).await;
         if !matches!(played, Ok((_, true))) {
             tokio::select! {
                 () = yard.stop() => {}
@@ -101,11 +101,11 @@ impl Run<'_> {
     }
 
     /// The yard; its node comes up meanwhile.
-    async fn open(&self, operator_lines: Lines, meter: &Meter) -> Result<Yard, Failure> {
+    async fn open(&self, operator_lines: Lines, window: &Window) -> Result<Yard, Failure> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .map_err(|error| Failure::other("listening on loopback", &error))?;
         let mut node = self.flags.node(&self.places.folder)?;
-        node.meter = meter.clone();
+        node.window = window.clone();
         let folder = self.places.folder.clone();
         let plan = Plan {
             folder,
@@ -126,7 +126,7 @@ impl Run<'_> {
         yard: &mut Yard,
         signals: &mut Signals,
         voice: &mut Voice,
-        meter: &Meter,
+        window: &Window,
     ) -> Result<(u8, bool), Failure> {
         let namespace = self.flags.namespace().to_owned();
         let cluster = Cluster::own(yard.client(), yard.url(), namespace);
@@ -135,7 +135,7 @@ impl Run<'_> {
         stage::check(&cluster, &kinds, &self.bundle).await?;
         let nodes = self.flags.nodes()?;
         tokio::select! {
-            () = yard.settle(&nodes) => {}
+            () = yard.appear(&nodes) => {}
             broken = yard.broken() => return Err(broken),
             _ = signals.next() => return Ok((INTERRUPTED, false)),
         }
@@ -146,11 +146,10 @@ impl Run<'_> {
         let mut board = Self::board(&staged);
         voice.expect(&board.labels());
         self.warn(voice, &board)?;
-        let state = self.places.folder.node();
         let mut conductor =
-            Conductor::new(&cluster, &kinds, &staged, state, &mut board, voice, self.began)?;
+            Conductor::new(&cluster, &kinds, &staged, &mut board, voice, self.began)?;
         let timeout = self.flags.timeout;
-        let ended = conductor.run(yard, signals, meter, timeout).await?;
+        let ended = conductor.run(yard, signals, window, timeout).await?;
         let now = self.began.elapsed();
         for (number, one) in staged.iter().enumerate() {
             let logs = self.places.logs(&one.job.namespace, one.name());

@@ -11,6 +11,7 @@ use tracing::{error, info};
 
 use super::signals::Signals;
 use crate::failure::Failure;
+use crate::memory;
 
 /// How long answers under way may take at the end.
 const SOCKET_PATIENCE: Duration = Duration::from_secs(2);
@@ -23,9 +24,11 @@ pub(super) async fn until_it_ends<T>(
     stop: CancellationToken,
 ) -> Result<T, Failure> {
     let mut work = std::pin::pin!(work);
+    let mut memory = std::pin::pin!(memory::keep_small());
     let ended = loop {
         tokio::select! {
             ended = &mut work => break ended,
+            never = &mut memory => match never {},
             name = signals.next() => {
                 if stop.is_cancelled() {
                     return Err(Failure::interrupted(name));

@@ -3,15 +3,16 @@
 //!
 //! Must not know what is made of it.
 
-use std::path::Path;
 use std::time::Duration;
 
+use kube::api::ObjectMeta;
+use serde::Deserialize as _;
 use serde_json::Value;
 use tokio::sync::mpsc;
-use trainyard_node::{Meter, PodUse};
+use trainyard_node::{PodUse, Window};
 
 use super::stage::Staged;
-use crate::cluster::{Cluster, Kind, Query};
+use crate::cluster::{Cluster, Kind, Lines, Query};
 use crate::commands::job_logs::source::{Line, Source};
 use crate::present::{items, text};
 
@@ -61,29 +62,13 @@ pub(crate) struct Reading {
     pub(crate) replica: String,
     /// What stands before its lines.
     pub(crate) label: String,
-    pub(crate) namespace: String,
-    pub(crate) job_name: String,
-    pub(crate) pod: String,
-    pub(crate) uid: String,
+    pub(crate) pod: ObjectMeta,
     pub(crate) container: String,
-    pub(crate) restart: u64,
-}
-
-impl Reading {
-    /// The same log on disk, in the node's folder.
-    fn kept(&self, state: &Path) -> Option<Source> {
-        let runs = trainyard_node::kept_runs(state, &self.namespace, &self.job_name).ok()?;
-        let run = runs.into_iter().find(|run| {
-            run.uid == self.uid
-                && run.container == self.container
-                && u64::from(run.restart) == self.restart
-        })?;
-        Some(Source::Kept(run.lines().ok()?, None))
-    }
+    pub(crate) restart: u32,
 }
 
 /// Containers of a pod that print or have printed: name, and how often it was restarted.
-pub(crate) fn printing(pod: &Value) -> Vec<(String, u64)> {
+pub(crate) fn printing(pod: &Value) -> Vec<(String, u32)> {
     let statuses = ["initContainerStatuses", "containerStatuses"]
         .into_iter()
         .flat_map(|list| items(pod, &["status", list]));
@@ -91,9 +76,15 @@ pub(crate) fn printing(pod: &Value) -> Vec<(String, u64)> {
         .filter(|status| status["state"]["waiting"].is_null() && status["state"].is_object())
         .map(|status| {
             let restarts = status["restartCount"].as_u64().unwrap_or_default();
+            let restarts = u32::try_from(restarts).unwrap_or(u32::MAX);
             (text(status, &["name"]).to_owned(), restarts)
         })
         .collect()
+}
+
+/// A pod's name, labels and identity.
+pub(crate) fn metadata(pod: &Value) -> ObjectMeta {
+    ObjectMeta::deserialize(&pod["metadata"]).unwrap_or_default()
 }
 
 /// Tells of the pods of a job whenever one of them changes.
@@ -187,26 +178,12 @@ fn change(line: &[u8]) -> Option<(String, Value)> {
     Some((what, event["object"].take()))
 }
 
-/// Reads a log to its end.
-pub(crate) async fn read(
-    cluster: &Cluster,
-    kind: &Kind,
-    reading: Reading,
-    state: &Path,
-    sender: mpsc::Sender<News>,
-) {
-    let query = Query::default()
-        .with("container", reading.container.as_str())
-        .with("timestamps", "true")
-        .with("follow", "true");
+/// Reads a log to its end, past the API: the node is in this process.
+pub(crate) async fn read(window: &Window, reading: Reading, sender: mpsc::Sender<News>) {
+    let Reading { job, replica, label, pod, container, restart } = reading;
     // A log that breaks off ends here; its pod's next run is another one.
-    let source = match cluster.log(kind, &reading.namespace, &reading.pod, &query).await {
-        Ok(lines) => Some(Source::Server(Box::new(lines))),
-        // The pod has gone before it was asked: what it printed is kept.
-        Err(_) => reading.kept(state),
-    };
-    let Reading { job, replica, label, .. } = reading;
-    if let Some(mut source) = source {
+    if let Ok(pieces) = window.log(&pod, &container, restart).await {
+        let mut source = Source::Stamped(Box::new(Lines::new(pieces, "this machine's node")));
         while let Ok(Some(line)) = source.next().await {
             let (replica, label) = (replica.clone(), label.clone());
             if sender.send(News::Line { job, replica, label, line }).await.is_err() {
@@ -218,11 +195,11 @@ pub(crate) async fn read(
 }
 
 /// Reads what pods use, again and again.
-pub(crate) async fn measure(meter: &Meter, sender: mpsc::Sender<News>) {
+pub(crate) async fn measure(window: &Window, sender: mpsc::Sender<News>) {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     loop {
         tokio::time::sleep(READING).await;
-        let readings = meter.read().await;
+        let readings = window.usage().await;
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let is_busy = is_busy(&load, processors);
         if sender.send(News::Use { readings, is_busy }).await.is_err() {

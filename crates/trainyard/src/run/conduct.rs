@@ -6,7 +6,6 @@
 mod events;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -15,7 +14,7 @@ use futures::stream::FuturesUnordered;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
-use trainyard_node::Meter;
+use trainyard_node::Window;
 
 use super::attach::{self, News, Reading};
 use super::board::{Board, Notice, State, Weight};
@@ -45,14 +44,12 @@ pub(crate) struct Conductor<'a> {
     pods: Kind,
     events: Kind,
     staged: &'a [Staged],
-    /// The node's folder, where logs are kept.
-    state: PathBuf,
     board: &'a mut Board,
     voice: &'a mut Voice,
     began: Instant,
     /// Logs that are read now.
     open: usize,
-    reading: BTreeSet<(String, String, u64)>,
+    reading: BTreeSet<(String, String, u32)>,
     told: BTreeSet<String>,
     gone: BTreeSet<usize>,
     /// Pods that wait for an environment that is being made, by identity.
@@ -82,7 +79,6 @@ impl<'a> Conductor<'a> {
         cluster: &'a Cluster,
         kinds: &Kinds,
         staged: &'a [Staged],
-        state: PathBuf,
         board: &'a mut Board,
         voice: &'a mut Voice,
         began: Instant,
@@ -92,7 +88,6 @@ impl<'a> Conductor<'a> {
             pods: kinds.known("pods")?.clone(),
             events: kinds.known("events")?.clone(),
             staged,
-            state,
             board,
             voice,
             began,
@@ -115,14 +110,14 @@ impl<'a> Conductor<'a> {
         &mut self,
         yard: &mut Yard,
         signals: &mut Signals,
-        meter: &Meter,
+        window: &Window,
         timeout: Option<Duration>,
     ) -> Result<Conducted, Failure> {
         let (sender, mut news) = mpsc::channel(UNDER_WAY);
         // They live beside what is changed by what they say.
-        let (cluster, staged, state) = (self.cluster, self.staged, self.state.clone());
+        let (cluster, staged) = (self.cluster, self.staged);
         let (pods, events) = (self.pods.clone(), self.events.clone());
-        let mut tasks = watchers(cluster, (&pods, &events), staged, meter, &sender);
+        let mut tasks = watchers(cluster, (&pods, &events), staged, window, &sender);
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut stop: Option<Stop> = None;
@@ -158,8 +153,7 @@ impl<'a> Conductor<'a> {
             }
             if let Some(next) = next {
                 for reading in self.hear(next)? {
-                    let read = attach::read(cluster, &pods, reading, &state, sender.clone());
-                    tasks.push(Box::pin(read));
+                    tasks.push(Box::pin(attach::read(window, reading, sender.clone())));
                 }
             }
             if self.board.is_over() && over.is_none() {
@@ -292,6 +286,7 @@ impl<'a> Conductor<'a> {
         if is_gone {
             return Ok(Vec::new());
         }
+        let metadata = attach::metadata(pod);
         let uid = text(pod, &["metadata", "uid"]).to_owned();
         let label = self.board.label(job, &replica);
         let main = pod["spec"]["containers"].as_array().is_none_or(|all| all.len() == 1);
@@ -307,10 +302,7 @@ impl<'a> Conductor<'a> {
                 job,
                 replica: replica.clone(),
                 label,
-                namespace: staged.job.namespace.clone(),
-                job_name: staged.job.name.clone(),
-                pod: text(pod, &["metadata", "name"]).to_owned(),
-                uid: uid.clone(),
+                pod: metadata.clone(),
                 container,
                 restart,
             });
@@ -345,7 +337,7 @@ fn watchers<'t>(
     cluster: &'t Cluster,
     (pods, events): (&'t Kind, &'t Kind),
     staged: &'t [Staged],
-    meter: &'t Meter,
+    window: &'t Window,
     sender: &mpsc::Sender<News>,
 ) -> FuturesUnordered<Task<'t>> {
     let tasks: FuturesUnordered<Task<'t>> = FuturesUnordered::new();
@@ -357,7 +349,7 @@ fn watchers<'t>(
     for namespace in namespaces {
         tasks.push(Box::pin(attach::events(cluster, events, namespace, sender.clone())));
     }
-    tasks.push(Box::pin(attach::measure(meter, sender.clone())));
+    tasks.push(Box::pin(attach::measure(window, sender.clone())));
     tasks
 }
 

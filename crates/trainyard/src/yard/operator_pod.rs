@@ -43,19 +43,15 @@ pub(super) fn api(
     }
 }
 
-/// Creates an object, or makes the one that is there like it.
-pub(super) async fn put(api: &Api<DynamicObject>, object: Value) -> Result<(), kube::Error> {
+/// Creates the pod. Of one that is there the specification cannot change; its labels can.
+async fn put(api: &Api<DynamicObject>, object: Value) -> Result<(), kube::Error> {
     let wanted: DynamicObject =
         serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
     match api.create(&PostParams::default(), &wanted).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(answer)) if answer.code == 409 => {
             let name = wanted.metadata.name.clone().unwrap_or_default();
-            // A pod's specification cannot change; its labels can.
-            let patch = match object["kind"].as_str() {
-                Some("Pod") => json!({"metadata": {"labels": object["metadata"]["labels"]}}),
-                _ => object,
-            };
+            let patch = json!({"metadata": {"labels": object["metadata"]["labels"]}});
             api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await.map(drop)
         }
         Err(error) => Err(error),

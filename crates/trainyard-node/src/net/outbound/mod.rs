@@ -46,28 +46,55 @@ impl Way {
     }
 }
 
+/// How far a way is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct State {
+    /// What it is, or will be.
+    pub(crate) way: Way,
+    /// Whether it can be used.
+    pub(crate) is_open: bool,
+}
+
+impl State {
+    /// A way that can be used.
+    pub(crate) const fn open(way: Way) -> Self {
+        Self { way, is_open: true }
+    }
+
+    /// A way that will be there in a moment.
+    pub(crate) const fn opening(way: Way) -> Self {
+        Self { way, is_open: false }
+    }
+}
+
 /// The way out as it is now; clones see it change.
 #[derive(Debug, Clone)]
 pub(crate) struct Outbound {
-    now: watch::Receiver<Way>,
+    now: watch::Receiver<State>,
     /// The proxy's variables.
     variables: Arc<[(String, String)]>,
 }
 
 impl Outbound {
     /// With what pods are told where the way is the proxy.
-    pub(crate) fn new(now: watch::Receiver<Way>, variables: Vec<(String, String)>) -> Self {
+    pub(crate) fn new(now: watch::Receiver<State>, variables: Vec<(String, String)>) -> Self {
         Self { now, variables: variables.into() }
     }
 
     /// One that stays as it is.
     pub(crate) fn fixed(way: Way) -> Self {
-        Self::new(watch::channel(way).1, Vec::new())
+        Self::new(watch::channel(State::open(way)).1, Vec::new())
     }
 
     /// What it is.
     pub(crate) fn way(&self) -> Way {
-        *self.now.borrow()
+        self.now.borrow().way
+    }
+
+    /// Waits until it can be used, or will not change any more.
+    pub(crate) async fn opened(&self) {
+        // An error means that nobody is left to open it.
+        let _ = self.now.clone().wait_for(|state| state.is_open).await;
     }
 
     /// Variables for containers that start now.
@@ -82,8 +109,13 @@ impl Outbound {
 
     /// Tells of every change; comes back never.
     pub(crate) async fn follow(mut self, tell: impl Fn(Way)) {
+        let mut told = self.way();
         while self.now.changed().await.is_ok() {
-            tell(self.way());
+            let way = self.way();
+            if way != told {
+                tell(way);
+                told = way;
+            }
         }
         std::future::pending::<()>().await;
     }
@@ -108,16 +140,28 @@ mod tests {
 
     #[test]
     fn pods_are_told_of_the_proxy_only_while_it_is_the_way() {
-        let (tell, now) = watch::channel(Way::Tool(Tool::Slirp4netns));
+        let (tell, now) = watch::channel(State::open(Way::Tool(Tool::Slirp4netns)));
         let variables = vec![("HTTP_PROXY".to_owned(), "http://10.77.0.1:3128".to_owned())];
         let outbound = Outbound::new(now, variables.clone());
         assert!(outbound.variables().is_empty() && outbound.takes_datagrams());
-        tell.send_replace(Way::Proxy);
+        tell.send_replace(State::open(Way::Proxy));
         assert_eq!(outbound.variables(), variables);
         assert!(!outbound.takes_datagrams());
-        tell.send_replace(Way::Nothing);
+        tell.send_replace(State::open(Way::Nothing));
         assert!(outbound.variables().is_empty() && !outbound.takes_datagrams());
         assert_eq!(Outbound::fixed(Way::Machine).way().word(), "machine");
+    }
+
+    #[tokio::test]
+    async fn containers_wait_for_a_way_that_is_being_opened() {
+        let (tell, now) = watch::channel(State::opening(Way::Tool(Tool::Pasta)));
+        let outbound = Outbound::new(now, Vec::new());
+        let mut opened = std::pin::pin!(outbound.opened());
+        assert!(futures::poll!(opened.as_mut()).is_pending());
+        tell.send_replace(State::open(Way::Proxy));
+        opened.await;
+        assert_eq!(outbound.way(), Way::Proxy);
+        Outbound::fixed(Way::Nothing).opened().await;
     }
 
     #[test]

@@ -164,7 +164,7 @@ async fn read(logs: &Logs, cluster: &Cluster, found: &Found, run: Run, sender: m
     let query = logs.query(&run.container).with("follow", "true");
     match cluster.log(&found.pods, &found.namespace, &run.pod, &query).await {
         Ok(lines) => {
-            let mut source = Source::Server(Box::new(lines));
+            let mut source = Source::Stamped(Box::new(lines));
             // A log that breaks off ends here; its pod's next run is another one.
             while let Ok(Some(line)) = source.next().await {
                 if sender.send(News::Line(run.label.clone(), line)).await.is_err() {

@@ -148,7 +148,12 @@ async fn of_server(
         let number = if previous { run.restart } else { run.restart + 1 };
         let label =
             if logs.all && earlier { format!("{}#{number}", run.label) } else { run.label.clone() };
-        parts.push(Part { label, source: Source::Server(Box::new(lines)), next: None, time: None });
+        parts.push(Part {
+            label,
+            source: Source::Stamped(Box::new(lines)),
+            next: None,
+            time: None,
+        });
     }
     Ok(parts)
 }

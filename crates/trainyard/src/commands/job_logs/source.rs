@@ -15,8 +15,8 @@ pub(crate) struct Line {
 
 /// A log under way.
 pub(crate) enum Source {
-    /// From the server, with times before the lines.
-    Server(Box<Lines>),
+    /// From a server or a node, with times before the lines.
+    Stamped(Box<Lines>),
     /// From a file; lines before this time are left out.
     Kept(KeptLines, Option<Timestamp>),
     /// Lines that were gathered before.
@@ -27,7 +27,7 @@ impl Source {
     /// The next line; none at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Line>, Failure> {
         match self {
-            Self::Server(lines) => Ok(lines.next().await?.map(|bytes| split(&bytes))),
+            Self::Stamped(lines) => Ok(lines.next().await?.map(|bytes| split(&bytes))),
             Self::Kept(lines, begin) => loop {
                 let Some(line) = lines.next() else { return Ok(None) };
                 let line = line.map_err(|error| Failure::other("reading a kept log", &error))?;
