@@ -1,18 +1,19 @@
 //! The kubelet's API on the real pods: one server for each virtual node.
 
+mod patience;
 mod sessions;
 mod usage;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use self::patience::awaited;
 use crate::error::AgentError;
 use crate::logs::{LogSource, PodPlace};
 use crate::options::Options;
@@ -20,10 +21,6 @@ use crate::pod::{Behind, Live};
 use crate::serve::{self, ExecAsk, ExecSession, ForwardTarget, LogAsk, Pods, Refused, Summary};
 use crate::shared::{Shared, lock};
 use crate::status::{ContainerRecord, State};
-
-/// How long a pod that is asked for may be unknown here.
-const PATIENCE: Duration = Duration::from_secs(3);
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Begins to serve; says where each node is reached.
 pub(crate) fn start(
@@ -81,20 +78,8 @@ impl NodePods {
     /// has just started. One that the API server does not know either has gone, and is not waited for.
     async fn find(&self, namespace: &str, name: &str) -> Result<Arc<Live>, Refused> {
         let is_it = |live: &Arc<Live>| live.namespace == namespace && live.name == name;
-        let mut pause = LOOK;
-        let seen = async {
-            loop {
-                if let Some(live) = self.live().into_iter().find(is_it) {
-                    return Some(live);
-                }
-                if !self.may_come(namespace, name).await {
-                    return None;
-                }
-                tokio::time::sleep(pause).await;
-                pause *= 2;
-            }
-        };
-        let seen = tokio::time::timeout(PATIENCE, seen).await.ok().flatten();
+        let look = || self.live().into_iter().find(is_it);
+        let seen = awaited(look, || self.may_come(namespace, name)).await;
         seen.ok_or_else(|| Refused::NotFound(format!("pod \"{name}_{namespace}\" does not exist")))
     }
 
