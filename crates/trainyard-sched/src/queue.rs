@@ -192,6 +192,9 @@ mod tests {
         let queue: Queue = from_value(json!({"metadata": {"name": "q"}})).unwrap();
         assert_eq!((queue.weight, queue.is_reclaimable, queue.is_open), (1, true, true));
         assert_eq!(queue.unheeded(), None);
+        let queue: Queue =
+            from_value(json!({"metadata": {"name": "q"}, "spec": {"weight": 0}})).unwrap();
+        assert_eq!(queue.weight, 1);
         let queue: Queue = from_value(json!({
             "metadata": {"name": "q"},
             "spec": {"weight": 3, "reclaimable": false, "parent": "team", "dequeueStrategy": "fifo",

@@ -46,7 +46,12 @@ fn queues() -> Vec<Case> {
                 "extendClusters": [{"name": "other", "weight": 1}],
             }),
         ),
-        queue("no weight", Some("should be greater than or equal to 1"), json!({"weight": 0})),
+        queue("a weight of nothing, which counts as 1", None, json!({"weight": 0})),
+        queue(
+            "a negative weight",
+            Some("should be greater than or equal to 0"),
+            json!({"weight": -1}),
+        ),
         queue(
             "too much weight",
             Some("should be less than or equal to 65535"),

@@ -41,7 +41,8 @@ fn spec() -> Value {
 }
 
 fn fields() -> Value {
-    let mut weight = at_least(1, "Its share beside the other queues that want something.");
+    let mut weight =
+        at_least(0, "Its share beside the other queues that want something; 0 counts as 1.");
     weight["default"] = json!(1);
     weight["maximum"] = json!(65535);
     json!({
