@@ -27,8 +27,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     write_docs: bool,
     /// Run only the tests whose names contain this (tiers `unit`, `render`, `embedded`,
-    /// `attack`, `cluster`, `controllers`, `differential`, `image`, `node`, `run`, `yard` and
-    /// `examples`).
+    /// `attack`, `cluster`, `controllers`, `differential`, `image`, `node`, `run`, `yard`,
+    /// `examples` and `referee`).
     filter: Option<String>,
 }
 
@@ -51,10 +51,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
     Ok(if report.good(arguments.ci) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Without names every tier; with a filter only those that have tests to filter.
+/// Without names every tier that need not be named; with a filter only those that have tests to filter.
 fn selected(named: &[Tier], filtered: bool) -> Vec<Tier> {
     let wanted = |tier: &Tier| {
-        if named.is_empty() { !filtered || tier.takes_filter() } else { named.contains(tier) }
+        if named.is_empty() {
+            !tier.only_by_name() && (!filtered || tier.takes_filter())
+        } else {
+            named.contains(tier)
+        }
     };
     Tier::ALL.into_iter().filter(wanted).collect()
 }
@@ -65,7 +69,9 @@ mod tests {
 
     #[test]
     fn tiers_run_from_cheap_to_dear_whatever_the_order_of_names() {
-        assert_eq!(selected(&[], false), Tier::ALL);
+        let unnamed: Vec<_> = Tier::ALL.into_iter().filter(|tier| *tier != Tier::Referee).collect();
+        assert_eq!(selected(&[], false), unnamed);
+        assert_eq!(selected(&[Tier::Referee], false), [Tier::Referee]);
         assert_eq!(selected(&[Tier::Unit, Tier::Fmt], false), [Tier::Fmt, Tier::Unit]);
     }
 

@@ -31,11 +31,12 @@ pub(crate) enum Tier {
     Run,
     Yard,
     Examples,
+    Referee,
 }
 
 impl Tier {
     /// From cheap to dear.
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Fmt,
         Self::Tidy,
         Self::Clippy,
@@ -52,6 +53,7 @@ impl Tier {
         Self::Run,
         Self::Yard,
         Self::Examples,
+        Self::Referee,
     ];
 
     pub(crate) fn purpose(self) -> &'static str {
@@ -72,7 +74,13 @@ impl Tier {
             Self::Run => "`trainyard run` in a pipe and in a terminal, with real TensorFlow",
             Self::Yard => "`trainyard up` with the real kubectl, the Python SDK and TensorFlow",
             Self::Examples => "the examples, as their READMEs tell them, and a browser",
+            Self::Referee => "the scenarios of Volcano Jobs, on Volcano itself",
         }
+    }
+
+    /// Is it left out unless it is named? It builds another project for minutes to ask it.
+    pub(crate) fn only_by_name(self) -> bool {
+        self == Self::Referee
     }
 
     /// Does it consist of tests with names?
@@ -91,6 +99,7 @@ impl Tier {
                 | Self::Run
                 | Self::Yard
                 | Self::Examples
+                | Self::Referee
         )
     }
 
@@ -115,6 +124,7 @@ impl Tier {
             Self::Run => return run(filter).await,
             Self::Yard => return yard(filter, write_docs).await,
             Self::Examples => return examples(filter).await,
+            Self::Referee => return referee(filter).await,
         };
         Ok(Verdict::Ran(counts))
     }
@@ -139,6 +149,7 @@ impl fmt::Display for Tier {
             Self::Run => "run",
             Self::Yard => "yard",
             Self::Examples => "examples",
+            Self::Referee => "referee",
         })
     }
 }
@@ -194,6 +205,14 @@ async fn differential(filter: Option<&str>) -> Result<Verdict> {
         return Ok(Verdict::Skipped(obstacle));
     }
     Ok(Verdict::Ran(trainyard_e2e::differential::run(filter).await?))
+}
+
+async fn referee(filter: Option<&str>) -> Result<Verdict> {
+    let obstacle = Binaries::obstacle(&[Program::Etcd, Program::ApiServer]).await?;
+    if let Some(obstacle) = obstacle.or(trainyard_e2e::referee::obstacle().await) {
+        return Ok(Verdict::Skipped(obstacle));
+    }
+    Ok(Verdict::Ran(trainyard_e2e::referee::run(filter).await?))
 }
 
 async fn render(filter: Option<&str>) -> Result<Verdict> {

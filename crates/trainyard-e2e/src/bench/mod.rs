@@ -10,7 +10,7 @@ mod crowd;
 mod floor;
 mod load;
 pub mod node;
-mod process;
+pub(crate) mod process;
 mod processes;
 pub mod run;
 mod sample;

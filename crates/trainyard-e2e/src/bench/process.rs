@@ -32,7 +32,7 @@ pub(super) fn ours(binary: &Path, server: &str) -> Command {
 }
 
 /// A process under observation; it ends with its owner.
-pub(super) struct Watched {
+pub(crate) struct Watched {
     name: &'static str,
     log: PathBuf,
     child: Child,
@@ -49,7 +49,7 @@ pub(super) struct Usage {
 
 impl Watched {
     /// Starts a program with the rights of an identity; its log is called like it.
-    pub(super) fn start(
+    pub(crate) fn start(
         plane: &ControlPlane,
         name: &'static str,
         identity: Identity,
@@ -69,13 +69,13 @@ impl Watched {
     }
 
     /// Fails when the program has ended.
-    pub(super) fn check(&mut self) -> Result<()> {
+    pub(crate) fn check(&mut self) -> Result<()> {
         let Some(status) = self.child.try_wait()? else { return Ok(()) };
         bail!("the {} ended with {status}; its log ends:\n{}", self.name, self.last_lines())
     }
 
     /// The end of its log.
-    pub(super) fn last_lines(&self) -> String {
+    pub(crate) fn last_lines(&self) -> String {
         let text = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let mut lines: Vec<&str> = text.lines().rev().take(LAST_LINES).collect();
@@ -107,7 +107,7 @@ impl Watched {
     }
 
     /// Ends it.
-    pub(super) async fn stop(mut self) -> Result<()> {
+    pub(crate) async fn stop(mut self) -> Result<()> {
         self.child.kill().await.with_context(|| format!("ending the {}", self.name))
     }
 }

@@ -1,28 +1,24 @@
 //! Builds the control plane's programs from their Go modules into the cache.
-//! Knows Go and its modules; knows nothing of how the programs are run.
+//! Knows those modules; knows nothing of how the programs are run.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
-use tokio::process::Command;
+use anyhow::{Context, Result};
 
 use super::binaries::{ASSETS_VARIABLE, ETCD_VERSION, KUBERNETES_VERSION, Program, cached};
+use super::go;
 use super::process::say;
 
-/// A cold build of everything takes about ten minutes on two cores; a slow machine gets six times that.
-const LOCK_PATIENCE: Duration = Duration::from_hours(1);
 const KUBERNETES_MODULE: &str = "k8s.io/kubernetes";
 const ETCD_MODULE: &str = "go.etcd.io/etcd/server/v3";
 
 /// Builds `missing` into `<cache>/bin`. Several runs at once wait for each other and share the result.
 pub(super) async fn build(cache: &Path, missing: &[Program]) -> Result<()> {
-    let go = go_release().await.with_context(|| no_go(missing))?;
+    let go = go::release().await.with_context(|| no_go(missing))?;
     fs::create_dir_all(cache.join("bin"))
         .with_context(|| format!("cannot make the cache folder {}", cache.display()))?;
-    let _lock = lock(&cache.join("build.lock")).await?;
+    let _lock = go::lock(&cache.join("build.lock")).await?;
     say(&format!(
         "building {} with {go}; kept in {} (the first time takes some minutes)",
         names(missing),
@@ -39,7 +35,7 @@ pub(super) async fn build(cache: &Path, missing: &[Program]) -> Result<()> {
 
 /// Why nothing can be built here, if so.
 pub(super) async fn obstacle(missing: &[Program]) -> Option<String> {
-    let error = go_release().await.err()?;
+    let error = go::release().await.err()?;
     Some(format!("{}: {error:#}", no_go(missing)))
 }
 
@@ -56,37 +52,7 @@ fn no_go(missing: &[Program]) -> String {
     )
 }
 
-async fn go_release() -> Result<String> {
-    let output = Command::new("go").args(["env", "GOVERSION"]).output().await;
-    let output = output.context("cannot run `go`")?;
-    ensure!(output.status.success(), "`go env GOVERSION` failed with {}", output.status);
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-/// Waits for the build lock, which the operating system gives back when its holder dies.
-async fn lock(path: &Path) -> Result<File> {
-    let file = File::create(path).with_context(|| format!("cannot open {}", path.display()))?;
-    let started = Instant::now();
-    let mut told = false;
-    while started.elapsed() < LOCK_PATIENCE {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(error)) => {
-                return Err(error).with_context(|| format!("cannot lock {}", path.display()));
-            }
-        }
-        if !told {
-            say("another run is building the control plane; waiting for it");
-            told = true;
-        }
-        tokio::time::sleep(Duration::from_millis(300)).await;
-    }
-    bail!("another run still holds {} after {LOCK_PATIENCE:?}", path.display())
-}
-
 async fn build_one(cache: &Path, program: Program) -> Result<()> {
-    let started = Instant::now();
     let (module, package) = match program {
         Program::Etcd => (etcd_module(cache).await?, ETCD_MODULE.to_owned()),
         _ => (
@@ -94,16 +60,7 @@ async fn build_one(cache: &Path, program: Program) -> Result<()> {
             format!("{KUBERNETES_MODULE}/cmd/{}", program.file_name()),
         ),
     };
-    // Built under another name and renamed: a half-written program is never taken for a whole one.
-    let finished = cached(cache, program);
-    let unfinished = finished.with_file_name(format!(".{}.unfinished", program.file_name()));
-    let mut go = go_in(&module);
-    go.args(["build", "-mod=mod", "-trimpath", "-ldflags", &linker_flags(program), "-o"]);
-    run(go.arg(&unfinished).arg(package)).await?;
-    fs::rename(&unfinished, &finished)
-        .with_context(|| format!("cannot put {} in place", finished.display()))?;
-    say(&format!("built {} in {:.0} s", program.file_name(), started.elapsed().as_secs_f64()));
-    Ok(())
+    go::build(&module, &package, &linker_flags(program), &cached(cache, program)).await
 }
 
 /// Without the version stamps kubectl cannot parse the server's version.
@@ -122,8 +79,8 @@ fn linker_flags(program: Program) -> String {
 
 async fn etcd_module(cache: &Path) -> Result<PathBuf> {
     let module = cache.join("src").join("etcd");
-    write_module(&module, "module trainyard.local/etcd\n\ngo 1.24\n")?;
-    run(go_in(&module).args(["get", &format!("{ETCD_MODULE}@v{ETCD_VERSION}")])).await?;
+    go::write_module(&module, "module trainyard.local/etcd\n\ngo 1.24\n")?;
+    go::run(go::go_in(&module).args(["get", &format!("{ETCD_MODULE}@v{ETCD_VERSION}")])).await?;
     Ok(module)
 }
 
@@ -132,30 +89,11 @@ async fn etcd_module(cache: &Path) -> Result<PathBuf> {
 async fn kubernetes_module(cache: &Path) -> Result<PathBuf> {
     let module = cache.join("src").join("kubernetes");
     fs::create_dir_all(&module)?;
-    let wanted = format!("{KUBERNETES_MODULE}@v{KUBERNETES_VERSION}");
-    let mut go = Command::new("go");
-    // Outside any module, so that a half-made wrapper of an earlier run cannot get in the way.
-    go.args(["mod", "download", "-json", &wanted]).current_dir(std::env::temp_dir());
-    let output = settings(&mut go).output().await.context("cannot run `go mod download`")?;
-    ensure!(
-        output.status.success(),
-        "`go mod download {wanted}` failed: {}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let answer: Value =
-        serde_json::from_slice(&output.stdout).context("`go mod download -json` gave no JSON")?;
-    let go_mod = answer["GoMod"].as_str().context("`go mod download -json` named no go.mod")?;
-    let go_mod = fs::read_to_string(go_mod).with_context(|| format!("cannot read {go_mod}"))?;
-    write_module(&module, &kubernetes_wrapper(&go_mod, KUBERNETES_VERSION))?;
+    let own = go::downloaded(&format!("{KUBERNETES_MODULE}@v{KUBERNETES_VERSION}")).await?;
+    let go_mod = fs::read_to_string(&own.go_mod)
+        .with_context(|| format!("cannot read {}", own.go_mod.display()))?;
+    go::write_module(&module, &kubernetes_wrapper(&go_mod, KUBERNETES_VERSION))?;
     Ok(module)
-}
-
-fn write_module(module: &Path, go_mod: &str) -> Result<()> {
-    fs::create_dir_all(module)
-        .with_context(|| format!("cannot make the folder {}", module.display()))?;
-    fs::write(module.join("go.mod"), go_mod)
-        .with_context(|| format!("cannot write go.mod in {}", module.display()))
 }
 
 /// The wrapper module's go.mod, given Kubernetes' own. A staging module is required in its true
@@ -189,32 +127,6 @@ fn staging_module(line: &str) -> Option<&str> {
     module.starts_with("k8s.io/").then_some(module)
 }
 
-fn go_in(module: &Path) -> Command {
-    let mut go = Command::new("go");
-    settings(&mut go).current_dir(module);
-    go
-}
-
-/// A developer's own Go settings must not change what is built.
-fn settings(go: &mut Command) -> &mut Command {
-    go.env("CGO_ENABLED", "0").env("GOWORK", "off").env("GOFLAGS", "").kill_on_drop(true)
-}
-
-async fn run(command: &mut Command) -> Result<()> {
-    let output = command.output().await.context("cannot run `go`")?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let words = command.as_std();
-    let arguments: Vec<_> = words.get_args().map(|word| word.to_string_lossy()).collect();
-    bail!(
-        "`go {}` failed with {}: {}",
-        arguments.join(" "),
-        output.status,
-        String::from_utf8_lossy(&output.stderr).trim_end()
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,16 +151,5 @@ mod tests {
         assert!(flags.contains("version.gitVersion=v1.36.3 "), "{flags}");
         assert!(flags.ends_with("version.gitMinor=36"), "{flags}");
         assert_eq!(linker_flags(Program::Etcd), "-s -w");
-    }
-
-    #[tokio::test]
-    async fn the_lock_is_held_by_one_at_a_time() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("build.lock");
-        let held = lock(&path).await.unwrap();
-        let second = tokio::time::timeout(Duration::from_millis(50), lock(&path)).await;
-        assert!(second.is_err(), "two runs held the lock");
-        drop(held);
-        lock(&path).await.unwrap();
     }
 }

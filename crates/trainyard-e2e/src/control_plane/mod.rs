@@ -5,6 +5,7 @@
 mod binaries;
 mod build;
 mod flags;
+pub(crate) mod go;
 mod ground;
 mod identity;
 mod process;
@@ -21,6 +22,7 @@ pub use binaries::{
     ASSETS_VARIABLE, Binaries, ETCD_VERSION, KUBERNETES_VERSION, Program, cache_root,
 };
 use flags::{Audit, Ports, loopback};
+pub(crate) use ground::free_ports;
 use identity::Credentials;
 pub(crate) use identity::KUBELET_CLIENT_NAME;
 pub use identity::{Identity, ServiceAccount};
@@ -90,6 +92,13 @@ pub struct ControlPlane {
     _database: Option<TempDir>,
     dir: TempDir,
     ready_after: Duration,
+}
+
+/// Files with which a server on loopback proves what it is.
+pub(crate) struct Serving {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+    pub(crate) authority: PathBuf,
 }
 
 impl ControlPlane {
@@ -277,6 +286,15 @@ impl ControlPlane {
     #[must_use]
     pub fn audit_log(&self) -> PathBuf {
         self.dir.path().join("audit.log")
+    }
+
+    /// What another server on loopback shows its clients.
+    pub(crate) fn serving(&self) -> Serving {
+        Serving {
+            certificate: self.credentials.serving_certificate(),
+            key: self.credentials.serving_key(),
+            authority: self.credentials.authority_file(),
+        }
     }
 
     /// The folder with logs, keys and kubeconfigs.

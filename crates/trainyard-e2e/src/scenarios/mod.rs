@@ -141,3 +141,9 @@ pub fn with_kubectl(kubectl: &Kubectl) -> Vec<Scenario> {
 pub fn with_kubectl_alone(kubectl: &Kubectl) -> Vec<Scenario> {
     [seeds::all(kubectl), kubectl_verbs::all(kubectl)].concat()
 }
+
+/// Those of Volcano Jobs, which can be played on any controller of theirs.
+#[must_use]
+pub fn of_volcano_jobs() -> Vec<Scenario> {
+    volcano::shared()
+}

@@ -69,10 +69,18 @@ impl<'a> Look<'a> {
         text(&self.status()["state"]["message"])
     }
 
-    /// The phases it went through, in the order of their last visit.
-    pub(crate) fn phases(self) -> Vec<&'a str> {
+    /// The phases that are written down, in their order.
+    pub(crate) fn visits(self) -> Vec<&'a str> {
         let visits = self.status()["conditions"].as_array();
         visits.into_iter().flatten().map(|visit| text(&visit["status"])).collect()
+    }
+
+    /// The phases it went through, in the order of their last visit.
+    pub(crate) fn phases(self) -> Vec<&'a str> {
+        let visits = self.visits();
+        let is_last = |at: usize, phase: &str| !visits.iter().skip(at + 1).any(|one| *one == phase);
+        let last = visits.iter().enumerate().filter(|(at, phase)| is_last(*at, phase));
+        last.map(|(_, phase)| *phase).collect()
     }
 
     /// A number of its status; 0 when it is not written.

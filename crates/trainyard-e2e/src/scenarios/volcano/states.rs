@@ -6,7 +6,7 @@ use super::super::Scenario;
 use super::scenes;
 use crate::check::equal;
 use crate::rest::Resource;
-use crate::volcano::{Scene, task, vcjob};
+use crate::volcano::{Scene, policy, task, vcjob};
 
 pub(super) fn all() -> Vec<Scenario> {
     let mut all = scenes!["states":
@@ -22,6 +22,7 @@ pub(super) fn all() -> Vec<Scenario> {
         stopped_while_restarting,
         a_lost_pod_takes_it_back_to_waiting,
         without_pods_it_waits,
+        each_phase_stands_once,
     ];
     for (action, phases) in [
         ("AbortJob", ["Pending", "Aborting", "Aborted"]),
@@ -229,4 +230,14 @@ async fn without_pods_it_waits(scene: Scene) -> Result<()> {
     scene.never_within(300, what, |seen| is_over(seen.vc("a").phase())).await?;
     scene.resize("a", 0, 1).await?;
     scene.runs("a", 1).await.map(drop)
+}
+
+async fn each_phase_stands_once(scene: Scene) -> Result<()> {
+    let (_door, _auto) = (scene.admit_all(), scene.kubelet.auto());
+    let job = vcjob("a").task(task("w", 3)).policy(policy("PodFailed", "RestartJob"));
+    let before = scene.run(job, 3).await?;
+    scene.kubelet.exit("a-w-0", 1).await?;
+    scene.successors(&before, &["a-w-0", "a-w-1", "a-w-2"]).await?;
+    let seen = scene.runs("a", 3).await?;
+    equal("visits", seen.vc("a").visits(), vec!["Restarting", "Pending", "Running"])
 }
