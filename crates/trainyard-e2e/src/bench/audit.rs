@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -18,6 +19,14 @@ struct Entry {
     verb: String,
     user: User,
     object_ref: Option<Object>,
+    response_status: Option<Status>,
+    stage_timestamp: Timestamp,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    #[serde(default)]
+    code: u16,
 }
 
 #[derive(Deserialize)]
@@ -32,6 +41,47 @@ struct Object {
     namespace: String,
     #[serde(default)]
     subresource: String,
+    #[serde(default)]
+    name: String,
+}
+
+/// When a pod was there and when it had its node, by the server's clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Bound {
+    pub(super) pod: String,
+    pub(super) made: Timestamp,
+    pub(super) bound: Timestamp,
+}
+
+/// All pods that were made and bound.
+pub(super) fn bound(plane: &ControlPlane) -> Result<Vec<Bound>> {
+    let log = File::open(plane.audit_log()).context("opening the audit log")?;
+    bound_in(BufReader::new(log).lines())
+}
+
+fn bound_in(lines: impl Iterator<Item = std::io::Result<String>>) -> Result<Vec<Bound>> {
+    let mut made = BTreeMap::new();
+    let mut all = Vec::new();
+    for line in lines {
+        let Ok(entry) = serde_json::from_str::<Entry>(&line?) else { continue };
+        let is_pod = |object: &Object| object.resource == "pods" && entry.verb == "create";
+        let Some(object) = entry.object_ref.filter(is_pod) else { continue };
+        if entry.response_status.is_none_or(|status| status.code != 201) {
+            continue;
+        }
+        match &*object.subresource {
+            "" => {
+                made.insert(object.name, entry.stage_timestamp);
+            }
+            "binding" => {
+                if let Some(made) = made.remove(&object.name) {
+                    all.push(Bound { pod: object.name, made, bound: entry.stage_timestamp });
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(all)
 }
 
 /// Writes of somebody by verb and resource, in one namespace or everywhere.
@@ -62,4 +112,33 @@ pub(super) fn per(counts: BTreeMap<String, u32>, many: usize) -> Value {
     let many = f64::from(u32::try_from(many).unwrap_or(u32::MAX));
     let each = counts.into_iter().map(|(key, n)| (key, json!(super::round(f64::from(n) / many))));
     Value::Object(each.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(subresource: &str, code: u16, second: i64) -> std::io::Result<String> {
+        let at = Timestamp::from_second(second).unwrap().to_string();
+        let object = json!({"resource": "pods", "subresource": subresource, "name": "a"});
+        let status = json!({"code": code});
+        Ok(json!({"verb": "create", "user": {"username": "u"}, "objectRef": object,
+            "responseStatus": status, "stageTimestamp": at})
+        .to_string())
+    }
+
+    #[test]
+    fn a_pod_is_bound_when_the_server_has_said_so() {
+        let log = [
+            line("", 201, 5),
+            line("binding", 409, 6),
+            Ok("torn line".to_owned()),
+            line("binding", 201, 8),
+            line("binding", 201, 9),
+        ];
+        let [one] = &bound_in(log.into_iter()).unwrap()[..] else {
+            panic!("one pod is bound once")
+        };
+        assert_eq!((one.made.as_second(), one.bound.as_second()), (5, 8));
+    }
 }

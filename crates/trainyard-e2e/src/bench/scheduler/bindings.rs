@@ -1,36 +1,16 @@
 //! Which pods have been made and bound since when, and how whole their gangs were meanwhile. Pure:
 //! must not know who tells it.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
-
-use crate::bench::sample::Sample;
-
-/// A gang of which some pods are bound and no further one for longer than this is torn.
-const TORN: Duration = Duration::from_secs(2);
-
-#[derive(Debug, Clone, Copy)]
-struct Member {
-    made: Instant,
-    is_bound: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Gang {
-    bound: usize,
-    last: Instant,
-    was_torn: bool,
-}
+use std::{collections::BTreeMap, time::Instant};
 
 /// What is known of pods and gangs.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
     gang_size: usize,
-    members: BTreeMap<String, Member>,
-    gangs: BTreeMap<String, Gang>,
-    waited: Sample,
+    /// Whether they are bound.
+    members: BTreeMap<String, bool>,
+    /// How many are bound of each.
+    gangs: BTreeMap<String, usize>,
     bound: usize,
     partial: usize,
     partial_most: usize,
@@ -52,32 +32,28 @@ impl Bindings {
         now: Instant,
     ) -> bool {
         if !self.members.contains_key(pod) {
-            self.members.insert(pod.to_owned(), Member { made: now, is_bound: false });
+            self.members.insert(pod.to_owned(), false);
             self.last_made = Some(now);
         }
-        let Some(member) = self.members.get_mut(pod) else { return false };
-        if member.is_bound || !is_bound {
+        let Some(was_bound) = self.members.get_mut(pod) else { return false };
+        if *was_bound || !is_bound {
             return false;
         }
-        member.is_bound = true;
-        self.waited.add_ms(now.duration_since(member.made));
+        *was_bound = true;
         self.bound += 1;
         self.last_bound = Some(now);
         if let Some(gang) = gang {
-            self.bind_one_of(gang, now);
+            self.bind_one_of(gang);
         }
         true
     }
 
-    fn bind_one_of(&mut self, gang: &str, now: Instant) {
-        let new = Gang { bound: 0, last: now, was_torn: false };
-        let gang = self.gangs.entry(gang.to_owned()).or_insert(new);
-        gang.was_torn |= now.duration_since(gang.last) > TORN;
-        gang.last = now;
-        gang.bound += 1;
+    fn bind_one_of(&mut self, gang: &str) {
+        let bound = self.gangs.entry(gang.to_owned()).or_default();
+        *bound += 1;
         // A gang of one is whole at once.
-        self.partial += usize::from(gang.bound == 1);
-        self.partial -= usize::from(gang.bound == self.gang_size);
+        self.partial += usize::from(*bound == 1);
+        self.partial -= usize::from(*bound == self.gang_size);
         self.partial_most = self.partial_most.max(self.partial);
     }
 
@@ -97,21 +73,7 @@ impl Bindings {
 
     /// Gangs of which all are bound.
     pub(super) fn whole(&self) -> usize {
-        self.gangs.values().filter(|gang| gang.bound >= self.gang_size).count()
-    }
-
-    /// Gangs that stood there in part for a while, as far as is known by now.
-    pub(super) fn torn(&self, now: Instant) -> usize {
-        let is_torn = |gang: &&Gang| {
-            let is_partial = gang.bound < self.gang_size;
-            gang.was_torn || (is_partial && now.duration_since(gang.last) > TORN)
-        };
-        self.gangs.values().filter(is_torn).count()
-    }
-
-    /// Milliseconds from the moment a pod was there until it was bound.
-    pub(super) const fn waited_ms(&self) -> &Sample {
-        &self.waited
+        self.gangs.values().filter(|bound| **bound >= self.gang_size).count()
     }
 
     /// When the last pod was made.
@@ -127,25 +89,26 @@ impl Bindings {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn pods_count_once_and_wait_from_when_they_were_first_seen() {
+    fn pods_count_once() {
         let (mut book, begin) = (Bindings::new(2), Instant::now());
         assert!(!book.see("a", None, false, begin));
         assert!(!book.see("a", None, false, begin + SECOND));
         assert!(book.see("a", None, true, begin + SECOND * 3));
         assert!(!book.see("a", None, true, begin + SECOND * 4));
         assert_eq!((book.bound(), book.whole(), book.partial()), (1, 0, 0));
-        assert!((book.waited_ms().median() - 3000.0).abs() < f64::EPSILON);
         assert_eq!(book.last_made(), Some(begin));
         assert_eq!(book.last_bound(), Some(begin + SECOND * 3));
     }
 
     #[test]
-    fn gangs_are_partial_until_all_are_bound_and_torn_after_a_pause() {
+    fn gangs_are_partial_until_all_are_bound() {
         let (mut book, begin) = (Bindings::new(2), Instant::now());
         for (pod, gang) in [("a-0", "a"), ("b-0", "b")] {
             book.see(pod, Some(gang), true, begin);
@@ -153,11 +116,7 @@ mod tests {
         assert_eq!((book.partial(), book.partial_most(), book.whole()), (2, 2, 0));
         book.see("a-1", Some("a"), true, begin + SECOND);
         assert_eq!((book.partial(), book.whole()), (1, 1));
-        assert_eq!(book.torn(begin + SECOND * 2), 0);
-        assert_eq!(book.torn(begin + SECOND * 3), 1);
         book.see("b-1", Some("b"), true, begin + SECOND * 3);
-        // Whole in the end, and torn before.
         assert_eq!((book.partial(), book.partial_most(), book.whole()), (0, 2, 2));
-        assert_eq!(book.torn(begin + SECOND * 9), 1);
     }
 }

@@ -19,6 +19,7 @@ use super::{
     gangs,
     pair::{Pair, Used},
     sight::{self, Sight},
+    waits,
 };
 use crate::bench::{NAMESPACE, audit, process::Usage, sample::round};
 use crate::control_plane::{ControlPlane, Identity, Options as PlaneOptions};
@@ -135,9 +136,12 @@ async fn under_load(options: &ClusterBench) -> Result<(f64, Map<String, Value>)>
         listed.partial()
     );
     let writes = audit::writes(&plane, Identity::GangScheduler, None)?;
+    let record = audit::bound(&plane)?;
+    ensure!(record.len() == pods, "{} of {pods} pods are bound by the record", record.len());
     let events = events_of_pods(&client).await?;
     pair.stop().await?;
     let (bound_s, mut result) = shown(&sight.book(), begin);
+    result.extend(waits::shown(&record));
     result.insert("gangs_partial_at_end".to_owned(), json!(listed.partial()));
     result.extend(costs(pods, &idle.scheduler, &at_bound.scheduler, &at_end.scheduler));
     result.insert("writes_per_pod".to_owned(), audit::per(writes, pods));
@@ -171,16 +175,12 @@ async fn kube_scheduler(size: SchedulerBench) -> Result<Map<String, Value>> {
 /// Seconds until the last pod was bound, and how it went from the first request of the load on.
 fn shown(book: &Bindings, begin: Instant) -> (f64, Map<String, Value>) {
     let bound_s = since(begin, book.last_bound());
-    let waited = |share| round(book.waited_ms().at(share));
     let mut result = Map::new();
     let mut put = |key: &str, value: Value| result.insert(key.to_owned(), value);
     put("made_s", json!(round(since(begin, book.last_made()))));
     put("bound_s", json!(round(bound_s)));
     put("bindings_per_s", json!(round(float(book.bound()) / bound_s)));
-    let waits = json!({"p50": waited(0.5), "p99": waited(0.99), "most": waited(1.0)});
-    put("created_to_bound_ms", waits);
     put("gangs_partial_at_once", json!(book.partial_most()));
-    put("gangs_torn", json!(book.torn(Instant::now())));
     (bound_s, result)
 }
 

@@ -30,6 +30,12 @@ pub(super) struct Gang {
     pub(super) pods: Vec<(String, String)>,
 }
 
+/// The gang of a pod, which is named after it.
+pub(super) fn gang_of(pod: &str) -> &str {
+    let end = pod.match_indices('-').nth(1).map_or(pod.len(), |(at, _)| at);
+    pod.get(..end).unwrap_or(pod)
+}
+
 /// Makes the namespace and the nodes.
 pub(super) async fn prepare(client: &Client, nodes: usize) -> Result<()> {
     make_namespace(client, NAMESPACE).await?;

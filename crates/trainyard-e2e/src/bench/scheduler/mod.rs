@@ -8,6 +8,7 @@ mod gangs;
 mod memory;
 mod pair;
 mod sight;
+mod waits;
 
 use std::path::PathBuf;
 
