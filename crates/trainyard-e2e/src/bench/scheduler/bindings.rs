@@ -1,7 +1,7 @@
-//! Which pods have been made and bound since when, and how whole their gangs were meanwhile. Pure:
+//! Which pods have been made and bound, and how whole their gangs were meanwhile. Pure:
 //! must not know who tells it.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::collections::BTreeMap;
 
 /// What is known of pods and gangs.
 #[derive(Debug, Default)]
@@ -14,8 +14,6 @@ pub(super) struct Bindings {
     bound: usize,
     partial: usize,
     partial_most: usize,
-    last_made: Option<Instant>,
-    last_bound: Option<Instant>,
 }
 
 impl Bindings {
@@ -24,16 +22,9 @@ impl Bindings {
     }
 
     /// A pod is there, alone or as one of a gang; whether that is its first binding.
-    pub(super) fn see(
-        &mut self,
-        pod: &str,
-        gang: Option<&str>,
-        is_bound: bool,
-        now: Instant,
-    ) -> bool {
+    pub(super) fn see(&mut self, pod: &str, gang: Option<&str>, is_bound: bool) -> bool {
         if !self.members.contains_key(pod) {
             self.members.insert(pod.to_owned(), false);
-            self.last_made = Some(now);
         }
         let Some(was_bound) = self.members.get_mut(pod) else { return false };
         if *was_bound || !is_bound {
@@ -41,7 +32,6 @@ impl Bindings {
         }
         *was_bound = true;
         self.bound += 1;
-        self.last_bound = Some(now);
         if let Some(gang) = gang {
             self.bind_one_of(gang);
         }
@@ -75,48 +65,32 @@ impl Bindings {
     pub(super) fn whole(&self) -> usize {
         self.gangs.values().filter(|bound| **bound >= self.gang_size).count()
     }
-
-    /// When the last pod was made.
-    pub(super) const fn last_made(&self) -> Option<Instant> {
-        self.last_made
-    }
-
-    /// When the last pod was bound.
-    pub(super) const fn last_bound(&self) -> Option<Instant> {
-        self.last_bound
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-
-    const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
     fn pods_count_once() {
-        let (mut book, begin) = (Bindings::new(2), Instant::now());
-        assert!(!book.see("a", None, false, begin));
-        assert!(!book.see("a", None, false, begin + SECOND));
-        assert!(book.see("a", None, true, begin + SECOND * 3));
-        assert!(!book.see("a", None, true, begin + SECOND * 4));
+        let mut book = Bindings::new(2);
+        assert!(!book.see("a", None, false));
+        assert!(!book.see("a", None, false));
+        assert!(book.see("a", None, true));
+        assert!(!book.see("a", None, true));
         assert_eq!((book.bound(), book.whole(), book.partial()), (1, 0, 0));
-        assert_eq!(book.last_made(), Some(begin));
-        assert_eq!(book.last_bound(), Some(begin + SECOND * 3));
     }
 
     #[test]
     fn gangs_are_partial_until_all_are_bound() {
-        let (mut book, begin) = (Bindings::new(2), Instant::now());
+        let mut book = Bindings::new(2);
         for (pod, gang) in [("a-0", "a"), ("b-0", "b")] {
-            book.see(pod, Some(gang), true, begin);
+            book.see(pod, Some(gang), true);
         }
         assert_eq!((book.partial(), book.partial_most(), book.whole()), (2, 2, 0));
-        book.see("a-1", Some("a"), true, begin + SECOND);
+        book.see("a-1", Some("a"), true);
         assert_eq!((book.partial(), book.whole()), (1, 1));
-        book.see("b-1", Some("b"), true, begin + SECOND * 3);
+        book.see("b-1", Some("b"), true);
         assert_eq!((book.partial(), book.partial_most(), book.whole()), (0, 2, 2));
     }
 }

@@ -1,27 +1,28 @@
 //! The scheduler on a real control plane with nodes that are only objects, the floor before and
 //! after, and kube-scheduler with the same pods. Must not know what a scheduler does inside.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use futures::TryStreamExt as _;
 use http::Request;
+use jiff::Timestamp;
 use kube::Client;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ClusterBench, Load, SchedulerBench, bare,
-    bindings::Bindings,
-    gangs,
+    ClusterBench, Load, SchedulerBench, bare, gangs,
     pair::{Pair, Used},
     sight::{self, Sight},
     waits,
 };
-use crate::bench::{NAMESPACE, audit, process::Usage, sample::round};
+use crate::bench::{
+    NAMESPACE,
+    audit::{self, Binding},
+    process::Usage,
+    sample::round,
+};
 use crate::control_plane::{ControlPlane, Identity, Options as PlaneOptions};
 use crate::suite::install;
 
@@ -104,10 +105,10 @@ async fn installed(options: &ClusterBench) -> Result<ControlPlane> {
 async fn floor(options: &ClusterBench) -> Result<f64> {
     let plane = installed(options).await?;
     let mut sight = Sight::start(plane.client(Identity::Kubelet)?).await?;
-    let begin = Instant::now();
+    let begin = Timestamp::now();
     bare::run(&plane, options.size, &mut sight).await?;
-    let last = sight.book().last_bound();
-    Ok(since(begin, last))
+    let (_, bound_s) = waits::seconds(&record(&plane, options.size)?, begin);
+    Ok(bound_s)
 }
 
 async fn under_load(options: &ClusterBench) -> Result<(f64, Map<String, Value>)> {
@@ -116,7 +117,7 @@ async fn under_load(options: &ClusterBench) -> Result<(f64, Map<String, Value>)>
     let mut pair = Pair::start(&plane, options).await?;
     let idle = pair.used()?;
     let mut sight = Sight::start(plane.client(Identity::Kubelet)?).await?;
-    let begin = Instant::now();
+    let begin = Timestamp::now();
     match options.load {
         Load::Groups => make_all(&client, options.size.gangs, true).await?,
         Load::Jobs => gangs::submit_jobs(&client, options.size.gangs).await?,
@@ -136,12 +137,11 @@ async fn under_load(options: &ClusterBench) -> Result<(f64, Map<String, Value>)>
         listed.partial()
     );
     let writes = audit::writes(&plane, Identity::GangScheduler, None)?;
-    let record = audit::bound(&plane)?;
-    ensure!(record.len() == pods, "{} of {pods} pods are bound by the record", record.len());
+    let record = record(&plane, options.size)?;
     let events = events_of_pods(&client).await?;
     pair.stop().await?;
-    let (bound_s, mut result) = shown(&sight.book(), begin);
-    result.extend(waits::shown(&record));
+    let (bound_s, mut result) = shown(&record, begin);
+    result.insert("gangs_partial_at_once".to_owned(), json!(sight.book().partial_most()));
     result.insert("gangs_partial_at_end".to_owned(), json!(listed.partial()));
     result.extend(costs(pods, &idle.scheduler, &at_bound.scheduler, &at_end.scheduler));
     result.insert("writes_per_pod".to_owned(), audit::per(writes, pods));
@@ -162,25 +162,31 @@ async fn kube_scheduler(size: SchedulerBench) -> Result<Map<String, Value>> {
     let client = plane.client(Identity::Admin)?;
     gangs::prepare(&client, size.nodes).await?;
     let mut sight = Sight::start(plane.client(Identity::Kubelet)?).await?;
-    let begin = Instant::now();
+    let begin = Timestamp::now();
     make_all(&client, size.gangs, false).await?;
     sight.until_bound(size.pods(), || plane.check()).await?;
-    let (bound_s, _) = shown(&sight.book(), begin);
+    let (_, bound_s) = waits::seconds(&record(&plane, size)?, begin);
     let mut result = Map::new();
     result.insert("bound_s".to_owned(), json!(round(bound_s)));
     result.insert("bindings_per_s".to_owned(), json!(round(float(size.pods()) / bound_s)));
     Ok(result)
 }
 
+/// Which pods were bound when, as the server has it.
+fn record(plane: &ControlPlane, size: SchedulerBench) -> Result<Vec<Binding>> {
+    let (record, pods) = (audit::bound(plane)?, size.pods());
+    ensure!(record.len() == pods, "{} of {pods} pods are bound by the record", record.len());
+    Ok(record)
+}
+
 /// Seconds until the last pod was bound, and how it went from the first request of the load on.
-fn shown(book: &Bindings, begin: Instant) -> (f64, Map<String, Value>) {
-    let bound_s = since(begin, book.last_bound());
-    let mut result = Map::new();
-    let mut put = |key: &str, value: Value| result.insert(key.to_owned(), value);
-    put("made_s", json!(round(since(begin, book.last_made()))));
-    put("bound_s", json!(round(bound_s)));
-    put("bindings_per_s", json!(round(float(book.bound()) / bound_s)));
-    put("gangs_partial_at_once", json!(book.partial_most()));
+fn shown(record: &[Binding], begin: Timestamp) -> (f64, Map<String, Value>) {
+    let (made_s, bound_s) = waits::seconds(record, begin);
+    let mut result = waits::shown(record);
+    let mut put = |key: &str, value: f64| result.insert(key.to_owned(), json!(round(value)));
+    put("made_s", made_s);
+    put("bound_s", bound_s);
+    put("bindings_per_s", float(record.len()) / bound_s);
     (bound_s, result)
 }
 
@@ -246,10 +252,6 @@ async fn events_of_pods(client: &Client) -> Result<BTreeMap<String, u32>> {
         *counts.entry(event.reason).or_default() += 1;
     }
     Ok(counts)
-}
-
-fn since(begin: Instant, end: Option<Instant>) -> f64 {
-    end.map_or(f64::NAN, |end| end.duration_since(begin).as_secs_f64())
 }
 
 fn float(count: usize) -> f64 {

@@ -47,9 +47,9 @@ struct Spec {
 }
 
 impl Pod {
-    fn tell(&self, book: &mut Bindings, now: Instant) -> bool {
+    fn tell(&self, book: &mut Bindings) -> bool {
         let is_bound = self.spec.node_name.is_some();
-        book.see(&self.metadata.name, self.metadata.annotations.group.as_deref(), is_bound, now)
+        book.see(&self.metadata.name, self.metadata.annotations.group.as_deref(), is_bound)
     }
 }
 
@@ -121,7 +121,7 @@ async fn follow(client: Client, book: Arc<Mutex<Bindings>>, tell: watch::Sender<
             while let Some(Ok(event)) = events.next().await {
                 let (WatchEvent::Added(pod) | WatchEvent::Modified(pod)) = event else { continue };
                 let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
-                if pod.tell(&mut book, Instant::now()) {
+                if pod.tell(&mut book) {
                     let bound = book.bound();
                     drop(book);
                     tell.send_modify(|told| told.bound = bound);
@@ -140,9 +140,9 @@ pub(super) async fn listed(client: &Client) -> Result<Bindings> {
     }
     let path = format!("/api/v1/namespaces/{NAMESPACE}/pods");
     let pods: Pods = client.request(Request::get(path).body(Vec::new())?).await?;
-    let (mut book, now) = (Bindings::new(SIZE), Instant::now());
+    let mut book = Bindings::new(SIZE);
     for pod in &pods.items {
-        pod.tell(&mut book, now);
+        pod.tell(&mut book);
     }
     Ok(book)
 }

@@ -10,15 +10,23 @@ use serde_json::{Map, Value, json};
 
 use super::gangs::gang_of;
 use crate::bench::{
-    audit::Bound,
+    audit::Binding,
     sample::{Sample, round},
 };
 
 /// A gang from whose first binding to its last it took longer is torn.
 const TORN: SignedDuration = SignedDuration::from_secs(2);
 
+/// Seconds from the first request of a load until the last pod was there, and until the last was bound.
+pub(super) fn seconds(all: &[Binding], begin: Timestamp) -> (f64, f64) {
+    let since = |end: Option<Timestamp>| {
+        end.map_or(f64::NAN, |end| end.duration_since(begin).as_secs_f64())
+    };
+    (since(all.iter().map(|one| one.made).max()), since(all.iter().map(|one| one.bound).max()))
+}
+
 /// What is told of them.
-pub(super) fn shown(all: &[Bound]) -> Map<String, Value> {
+pub(super) fn shown(all: &[Binding]) -> Map<String, Value> {
     let (mut waited, mut spans) = (Sample::default(), Sample::default());
     let mut gangs: BTreeMap<&str, (Timestamp, Timestamp)> = BTreeMap::new();
     for one in all {
@@ -46,9 +54,9 @@ pub(super) fn shown(all: &[Bound]) -> Map<String, Value> {
 mod tests {
     use super::*;
 
-    fn bound(pod: &str, made: i64, bound: i64) -> Bound {
+    fn bound(pod: &str, made: i64, bound: i64) -> Binding {
         let at = |second| Timestamp::from_second(second).unwrap();
-        Bound { pod: pod.to_owned(), made: at(made), bound: at(bound) }
+        Binding { pod: pod.to_owned(), made: at(made), bound: at(bound) }
     }
 
     #[test]
@@ -63,5 +71,6 @@ mod tests {
         assert_eq!(told["gangs_torn"], 1);
         assert_eq!(told["created_to_bound_ms"]["most"], 6000.0);
         assert_eq!(told["gang_first_to_last_binding_ms"]["most"], 3000.0);
+        assert_eq!(seconds(&all, Timestamp::UNIX_EPOCH), (1.0, 7.0));
     }
 }
