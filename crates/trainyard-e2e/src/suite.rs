@@ -22,9 +22,9 @@ use crate::world::{Clients, RunningOperator, World, quick_options};
 use report::Report;
 
 /// Scenarios under way at the same time.
-const AT_ONCE: usize = 8;
+pub(crate) const AT_ONCE: usize = 8;
 /// No scenario takes longer.
-const LONGEST: Duration = Duration::from_mins(2);
+pub(crate) const LONGEST: Duration = Duration::from_mins(2);
 
 /// What is common to all scenarios of a run.
 pub(crate) struct Stage {

@@ -8,7 +8,6 @@ mod gate;
 mod impersonate;
 mod inside;
 mod patient;
-
 mod public;
 mod respond;
 pub(crate) mod rights;

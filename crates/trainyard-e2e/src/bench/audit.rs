@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Lines},
 };
 
 use anyhow::{Context as _, Result};
@@ -53,10 +53,14 @@ pub(super) struct Binding {
     pub(super) bound: Timestamp,
 }
 
+fn lines(plane: &ControlPlane) -> Result<Lines<BufReader<File>>> {
+    let log = File::open(plane.audit_log()).context("opening the audit log")?;
+    Ok(BufReader::new(log).lines())
+}
+
 /// All pods that were made and bound.
 pub(super) fn bound(plane: &ControlPlane) -> Result<Vec<Binding>> {
-    let log = File::open(plane.audit_log()).context("opening the audit log")?;
-    bound_in(BufReader::new(log).lines())
+    bound_in(lines(plane)?)
 }
 
 fn bound_in(lines: impl Iterator<Item = std::io::Result<String>>) -> Result<Vec<Binding>> {
@@ -91,9 +95,8 @@ pub(super) fn writes(
     namespace: Option<&str>,
 ) -> Result<BTreeMap<String, u32>> {
     let user = plane.user(identity);
-    let log = File::open(plane.audit_log()).context("opening the audit log")?;
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
-    for line in BufReader::new(log).lines() {
+    for line in lines(plane)? {
         let Ok(entry) = serde_json::from_str::<Entry>(&line?) else { continue };
         let is_there = |object: &Object| namespace.is_none_or(|name| object.namespace == name);
         let Some(object) = entry.object_ref.filter(is_there) else { continue };

@@ -7,28 +7,20 @@ mod programs;
 mod stand;
 mod verdict;
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result, ensure};
 use futures::StreamExt as _;
 use tokio::time::Instant;
 
 use programs::Programs;
-pub use programs::VOLCANO_VERSION;
 use stand::Stand;
 use verdict::{Differences, Verdict};
 
 use crate::control_plane::Identity;
 use crate::counts::Counts;
 use crate::scenarios::{self, Scenario};
-use crate::suite::Stage;
 use crate::suite::report::{Report, bounded, say};
+use crate::suite::{AT_ONCE, LONGEST, Stage};
 use crate::world::Clients;
-
-/// Scenarios under way at the same time.
-const AT_ONCE: usize = 8;
-/// No scenario takes longer.
-const LONGEST: Duration = Duration::from_mins(2);
 
 /// Why Volcano cannot be had here, if so.
 pub async fn obstacle() -> Option<String> {

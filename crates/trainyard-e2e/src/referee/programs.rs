@@ -11,7 +11,7 @@ use crate::control_plane::cache_root;
 use crate::control_plane::go;
 
 /// The release that is asked.
-pub const VOLCANO_VERSION: &str = "1.14.1";
+const VOLCANO_VERSION: &str = "1.14.1";
 /// The newest published release of its API types that goes with it: its own go.mod names a folder.
 const TYPES_VERSION: &str = "1.14.0";
 const MODULE: &str = "volcano.sh/volcano";
