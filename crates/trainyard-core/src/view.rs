@@ -1,12 +1,15 @@
 //! What decisions read of pods and services, and nothing more.
 //!
-//! Reading one of these from an API object skips all other fields. Must not decide anything.
+//! Reading one of these from an API object skips all other fields. Must not decide anything; what a
+//! pod's phase means is judged in `phase`.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use trainyard_api::{Meta, ReplicaId, ReplicaType, names, volcano::names as volcano};
+
+use crate::phase::{InPlaceRestart, Phase, phase};
 
 /// What an object is for, by its labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,23 +39,6 @@ impl Deletion {
     }
 }
 
-/// Phase of a pod.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub enum Phase {
-    /// Not all containers have started.
-    #[default]
-    Pending,
-    /// At least one container runs.
-    Running,
-    /// All containers ended well.
-    Succeeded,
-    /// All containers ended, one of them badly.
-    Failed,
-    /// The node cannot be reached.
-    #[serde(other)]
-    Unknown,
-}
-
 /// A pod.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "PodWire")]
@@ -75,7 +61,7 @@ pub struct PodView {
     pub task: Option<Box<TaskView>>,
     /// Whether it is being deleted.
     pub deletion: Option<Deletion>,
-    /// Its phase.
+    /// Its phase, as the kubelet publishes it once it has cleaned up after the containers.
     pub phase: Phase,
     /// Why it is in that phase, in one word (`Evicted`, `NodeLost` …).
     pub reason: Box<str>,
@@ -85,8 +71,8 @@ pub struct PodView {
     pub disrupted: bool,
     /// Why it has no node: reason and message.
     pub unscheduled: Option<(Box<str>, Box<str>)>,
-    /// The kubelet restarts its containers in place.
-    pub restarts_in_place: bool,
+    /// When the kubelet starts its containers again.
+    pub restart: InPlaceRestart,
     /// Its init containers.
     pub init_containers: Vec<ContainerView>,
     /// Its containers.
@@ -238,6 +224,27 @@ struct PodWire {
 #[serde(default, rename_all = "camelCase")]
 struct SpecWire {
     restart_policy: Box<str>,
+    containers: Vec<ContainerSpecWire>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ContainerSpecWire {
+    restart_policy: Option<IgnoredAny>,
+}
+
+impl SpecWire {
+    fn restart(&self) -> InPlaceRestart {
+        if self.containers.iter().any(|container| container.restart_policy.is_some()) {
+            return InPlaceRestart::ByContainer;
+        }
+        match &*self.restart_policy {
+            "Never" => InPlaceRestart::Never,
+            "OnFailure" => InPlaceRestart::OnFailure,
+            // The API server's default.
+            _ => InPlaceRestart::Always,
+        }
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -300,6 +307,11 @@ impl From<PodWire> for PodView {
         let holds = |kind: &str, value: &str| {
             status.conditions.iter().find(|c| &*c.r#type == kind && &*c.status == value)
         };
+        let restart = spec.restart();
+        let init_containers: Vec<ContainerView> =
+            status.init_container_statuses.into_iter().map(Into::into).collect();
+        let containers: Vec<ContainerView> =
+            status.container_statuses.into_iter().map(Into::into).collect();
         Self {
             task: task(&meta, holds("ContainersReady", "True").is_some()),
             role: role(&meta.labels),
@@ -314,12 +326,12 @@ impl From<PodWire> for PodView {
             disrupted: holds("DisruptionTarget", "True").is_some(),
             unscheduled: holds("PodScheduled", "False")
                 .map(|c| (c.reason.clone(), c.message.clone())),
-            restarts_in_place: matches!(&*spec.restart_policy, "Always" | "OnFailure"),
-            phase: status.phase,
+            phase: phase(status.phase, restart, &init_containers, &containers),
+            restart,
             reason: status.reason,
             message: status.message,
-            init_containers: status.init_container_statuses.into_iter().map(Into::into).collect(),
-            containers: status.container_statuses.into_iter().map(Into::into).collect(),
+            init_containers,
+            containers,
             namespace: meta.namespace.into(),
             name: meta.name.into(),
             uid: meta.uid.into(),

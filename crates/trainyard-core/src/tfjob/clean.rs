@@ -13,7 +13,7 @@ use super::{
 use crate::{
     config::Config,
     plan::{Plan, Stage},
-    view::{Phase, PodView, Role},
+    view::{PodView, Role},
 };
 
 /// Whether an ended job's pod is to be deleted.
@@ -23,13 +23,13 @@ pub(super) fn is_doomed(
     policy: CleanPodPolicy,
     failure: Option<FailureKind>,
 ) -> bool {
-    let ended = matches!(pod.phase, Phase::Succeeded | Phase::Failed);
+    let finished = pod.phase.is_finished();
     let stopped = failure.is_some_and(FailureKind::stops_everything);
     matches!(pod.role, Role::Replica(_))
         && match policy {
             CleanPodPolicy::All => true,
-            CleanPodPolicy::Running => !ended,
-            CleanPodPolicy::None => stopped && !ended,
+            CleanPodPolicy::Running => !finished,
+            CleanPodPolicy::None => stopped && !finished,
         }
 }
 

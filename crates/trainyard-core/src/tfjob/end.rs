@@ -6,7 +6,10 @@
 
 use jiff::Timestamp;
 
-use crate::view::{ContainerState, ContainerView, Phase, PodView};
+use crate::{
+    phase::Phase,
+    view::{ContainerState, ContainerView, PodView},
+};
 
 /// How a pod ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +58,7 @@ pub(super) fn end(pod: &PodView) -> End {
         | (Phase::Failed, Some(ContainerState::Terminated { exit_code: 0, .. })) => End::Completed,
         (Phase::Failed, _) => End::Failed(cause(pod)),
         (Phase::Running, Some(ContainerState::Terminated { exit_code, .. }))
-            if !pod.restarts_in_place =>
+            if pod.restart.is_final(*exit_code) =>
         {
             if *exit_code == 0 {
                 End::Completed
@@ -119,7 +122,7 @@ fn code(container: &ContainerView) -> Option<i64> {
 
 /// When the pod's last container ended; none while one may still run.
 fn finished_at(pod: &PodView) -> Option<Timestamp> {
-    if !matches!(pod.phase, Phase::Succeeded | Phase::Failed) {
+    if !pod.phase.is_finished() {
         return None;
     }
     let mut last = None;
@@ -137,6 +140,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::phase::InPlaceRestart;
 
     fn pod(status: &Value, deleted: Option<(&str, i64)>) -> PodView {
         let mut metadata = json!({"name": "j-worker-0", "uid": "u"});
@@ -174,12 +178,18 @@ mod tests {
                 {"name": "tensorflow", "state": {"terminated": {"exitCode": code}}},
             ]});
             let mut pod = pod(&status, None);
-            pod.restarts_in_place = policy != "Never";
+            pod.restart = match policy {
+                "Never" => InPlaceRestart::Never,
+                "OnFailure" => InPlaceRestart::OnFailure,
+                _ => InPlaceRestart::Always,
+            };
             end(&pod)
         };
         assert_eq!(beside(0, "Never"), End::Completed);
         assert!(matches!(beside(7, "Never"), End::Failed(Cause { exit_code: Some(7), .. })));
+        assert_eq!(beside(0, "OnFailure"), End::Completed);
         assert_eq!(beside(7, "OnFailure"), End::Live);
+        assert_eq!(beside(0, "Always"), End::Live);
     }
 
     #[test]

@@ -8,9 +8,10 @@ use super::world::World;
 use crate::{
     child::Child,
     config::Gang,
+    phase::Phase,
     plan::{Create, Write},
     tfjob::exit_code::is_retryable,
-    view::{Phase, PodView},
+    view::PodView,
 };
 
 mod setup;
@@ -28,7 +29,6 @@ fn nth(w: &World, n: usize) -> Option<String> {
 }
 
 fn take(w: &mut World, step: &Step) {
-    let phase = |w: &mut World, pod: &str| w.pod(pod)["status"]["phase"].clone();
     match step {
         Step::Settle => check_settle(w),
         Step::Crash(writes) => {
@@ -39,6 +39,31 @@ fn take(w: &mut World, step: &Step) {
             }
         }
         Step::StartAll => w.start_all(),
+        Step::FinishDeletions => w.finish_deletions(),
+        Step::Scale(n, count) => {
+            let specs = w.spec["tfReplicaSpecs"].as_object_mut().unwrap();
+            let kinds: Vec<String> =
+                specs.keys().filter(|kind| *kind != "Chief").cloned().collect();
+            if let Some(kind) = n.checked_rem(kinds.len()).and_then(|at| kinds.get(at)) {
+                specs[kind]["replicas"] = (*count).into();
+                w.generation += 1;
+            }
+        }
+        Step::Suspend(on) => {
+            w.spec["runPolicy"]["suspend"] = (*on).into();
+            w.generation += 1;
+        }
+        Step::Pass(ms) => w.pass_ms(*ms),
+        Step::Group(phase) => w.group_phase(phase),
+        Step::DropGroup => w.groups.clear(),
+        _ => move_pod(w, step),
+    }
+}
+
+/// What kubelets and people do to single pods.
+fn move_pod(w: &mut World, step: &Step) {
+    let phase = |w: &mut World, pod: &str| w.pod(pod)["status"]["phase"].clone();
+    match step {
         Step::Start(n) => {
             if let Some(pod) = nth(w, *n)
                 && phase(w, &pod) == "Pending"
@@ -51,6 +76,20 @@ fn take(w: &mut World, step: &Step) {
                 && phase(w, &pod) == "Running"
             {
                 w.exit(&pod, *code);
+            }
+        }
+        Step::Terminate(n, code) => {
+            // One that is started again in place has not ended.
+            if let Some(pod) = nth(w, *n)
+                && phase(w, &pod) == "Running"
+                && w.pod(&pod)["spec"]["restartPolicy"] == "Never"
+            {
+                w.terminate(&pod, *code);
+            }
+        }
+        Step::PublishEnd(n) => {
+            if let Some(pod) = nth(w, *n) {
+                w.publish_end(&pod);
             }
         }
         Step::Evict(n) => {
@@ -78,23 +117,7 @@ fn take(w: &mut World, step: &Step) {
                 w.restart_in_place(&pod, *count);
             }
         }
-        Step::FinishDeletions => w.finish_deletions(),
-        Step::Scale(n, count) => {
-            let specs = w.spec["tfReplicaSpecs"].as_object_mut().unwrap();
-            let kinds: Vec<String> =
-                specs.keys().filter(|kind| *kind != "Chief").cloned().collect();
-            if let Some(kind) = n.checked_rem(kinds.len()).and_then(|at| kinds.get(at)) {
-                specs[kind]["replicas"] = (*count).into();
-                w.generation += 1;
-            }
-        }
-        Step::Suspend(on) => {
-            w.spec["runPolicy"]["suspend"] = (*on).into();
-            w.generation += 1;
-        }
-        Step::Pass(ms) => w.pass_ms(*ms),
-        Step::Group(phase) => w.group_phase(phase),
-        Step::DropGroup => w.groups.clear(),
+        _ => unreachable!("{step:?} is about no single pod"),
     }
 }
 
@@ -159,6 +182,19 @@ fn view(w: &World, name: &str) -> PodView {
     serde_json::from_value(w.pods[name].clone()).unwrap()
 }
 
+/// Whether nothing of the pod runs or will run again, whatever phase is published.
+fn has_ended(pod: &Value) -> bool {
+    let status = &pod["status"];
+    let is_final = |container: &Value| {
+        container["state"]["terminated"].is_object() && pod["spec"]["restartPolicy"] == "Never"
+    };
+    status["phase"] == "Succeeded"
+        || status["phase"] == "Failed"
+        || status["containerStatuses"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty() && all.iter().all(is_final))
+}
+
 /// S5, S8, S9: no creation for an ended job; a deletion only of what a rule names.
 fn check_write(w: &World, write: &Write) {
     let status = w.typed();
@@ -174,7 +210,7 @@ fn check_write(w: &World, write: &Write) {
         }
         Write::Delete(Child::Pod, delete) => {
             let pod = view(w, &delete.name);
-            let ended = matches!(pod.phase, Phase::Succeeded | Phase::Failed);
+            let ended = has_ended(&w.pods[&delete.name]);
             if finished {
                 let policy = w.spec["runPolicy"]["cleanPodPolicy"].as_str().unwrap();
                 let limit = status.failure.is_some_and(|failure| failure.kind.stops_everything());

@@ -15,7 +15,7 @@ use super::{
     failure::detail,
     roster::{Roster, Slot, Standing},
 };
-use crate::{config::Config, view::PodView};
+use crate::{config::Config, phase::InPlaceRestart, view::PodView};
 
 /// Record of restarts of the whole job.
 pub(super) const JOB: &str = "job";
@@ -70,7 +70,7 @@ pub(super) fn judge(
             continue;
         };
         match &slot.standing {
-            Standing::Live if pod.restarts_in_place => {
+            Standing::Live if pod.restart != InPlaceRestart::Never => {
                 let seen = count_in_place(status, slot.id, pod);
                 if seen > 0 && limit.is_some_and(|limit| status.restarts >= limit.max(1)) {
                     judgement.limit.get_or_insert_with(|| in_place_failure(pod));

@@ -14,7 +14,10 @@ use super::{
     end::{Cause, End, end},
     indexes,
 };
-use crate::view::{Phase, PodView, Role, ServiceView};
+use crate::{
+    phase::Phase,
+    view::{PodView, Role, ServiceView},
+};
 
 /// Everybody who belongs to a job.
 #[derive(Debug)]

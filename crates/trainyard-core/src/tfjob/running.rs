@@ -7,8 +7,9 @@ use trainyard_api::TfJobSpec;
 
 use super::roster::{Roster, Slot, Standing};
 use crate::{
+    phase::Phase,
     plan::Event,
-    view::{ContainerState, ContainerView, Phase, PodView},
+    view::{ContainerState, ContainerView, PodView},
 };
 
 /// Whether the job runs.

@@ -18,7 +18,6 @@ use crate::{
     child::Child,
     config::Config,
     plan::{Create, Plan, Write},
-    view::Phase,
 };
 
 /// The name of its record.
@@ -31,8 +30,7 @@ pub(super) fn judge(status: &mut JobStatus, roster: &Roster<'_>, now: Timestamp,
     let Some(pod) = roster.tensorboard else {
         return;
     };
-    let ended = matches!(end(pod), End::Completed | End::Failed(_))
-        && matches!(pod.phase, Phase::Succeeded | Phase::Failed);
+    let ended = matches!(end(pod), End::Completed | End::Failed(_)) && pod.phase.is_finished();
     let noted = status
         .replica_records
         .iter()
@@ -63,7 +61,7 @@ pub(super) fn writes(
         services.push(Write::Create(Child::Service, service(builder, board)));
     }
     match roster.tensorboard {
-        Some(pod) if matches!(pod.phase, Phase::Succeeded | Phase::Failed) => {
+        Some(pod) if pod.phase.is_finished() => {
             pods.extend(pod_removal(pod, now, config, plan));
         }
         Some(_) => {}

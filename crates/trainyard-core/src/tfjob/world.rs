@@ -296,14 +296,28 @@ impl World {
 
     /// A pod's program ends for good; the pod ends with it.
     pub(crate) fn exit(&mut self, replica: &str, code: i64) {
+        self.terminate(replica, code);
+        self.publish_end(replica);
+    }
+
+    /// A pod's program ends; its kubelet has not published the pod's final phase yet.
+    pub(crate) fn terminate(&mut self, replica: &str, code: i64) {
         let now = self.now.to_string();
         let pod = self.pod(replica);
         let since = pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"].clone();
-        let (phase, reason) =
-            if code == 0 { ("Succeeded", "Completed") } else { ("Failed", "Error") };
-        pod["status"] = json!({"phase": phase, "containerStatuses": [{"name": "tensorflow",
+        let reason = if code == 0 { "Completed" } else { "Error" };
+        pod["status"] = json!({"phase": "Running", "containerStatuses": [{"name": "tensorflow",
             "state": {"terminated": {"exitCode": code, "reason": reason, "startedAt": since,
                 "finishedAt": now, "message": format!("last words of {replica}\n")}}}]});
+    }
+
+    /// The kubelet publishes the final phase of a pod whose program has ended.
+    pub(crate) fn publish_end(&mut self, replica: &str) {
+        let status = &mut self.pod(replica)["status"];
+        let end = &status["containerStatuses"][0]["state"]["terminated"]["exitCode"];
+        if let Some(code) = end.as_i64() {
+            status["phase"] = if code == 0 { "Succeeded" } else { "Failed" }.into();
+        }
     }
 
     /// The kubelet restarts a container in place.

@@ -11,7 +11,7 @@ use super::{
     draft::Draft,
     events::{SUCCEEDED, ended, is_condemned, members, place},
 };
-use crate::view::{Phase, PodView};
+use crate::{phase::Phase, view::PodView};
 
 /// Writes the counts of this pass into the status.
 pub(super) fn update(draft: &mut Draft<'_>, spec: &JobSpec) {

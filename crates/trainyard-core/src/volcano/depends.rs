@@ -9,7 +9,7 @@ use super::{
     draft::Draft,
     events::{is_condemned, members},
 };
-use crate::view::Phase;
+use crate::phase::Phase;
 
 /// The tasks that may start, in the order of the specification. One that has started stays so, also
 /// when what it waited for has to start again.

@@ -9,7 +9,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use trainyard_api::volcano::{JobPhase, JobSpec, PodRecord, PolicyEvent, TaskSpec};
 
 use super::{counts, draft::Draft, failure, objects::pod_name};
-use crate::view::{Phase, PodView, TaskView};
+use crate::{
+    phase::Phase,
+    view::{PodView, TaskView},
+};
 
 /// Recorded phase of a pod that is to go: its end is no event.
 pub(super) const KILLED: &str = "Killed";
@@ -301,7 +304,7 @@ fn restarts(draft: &Draft<'_>, task: &str) -> i64 {
 
 /// Whether the pod's programs have ended.
 pub(super) fn ended(pod: &PodView) -> bool {
-    matches!(pod.phase, Phase::Succeeded | Phase::Failed)
+    pod.phase.is_finished()
 }
 
 /// Forgets failed pods: those that stay after a kill are no concern of the next run.

@@ -9,11 +9,12 @@ use super::{
     events::{is_condemned, members},
 };
 use crate::{
+    phase::Phase,
     tfjob::{
         exit_code::signal_name,
         failure::{LAST_WORDS_MAX, sentence, tail},
     },
-    view::{ContainerState, ContainerView, Phase, PodView},
+    view::{ContainerState, ContainerView, PodView},
 };
 
 /// How a pod failed. The first ordinary container that ended badly tells, else the first of those

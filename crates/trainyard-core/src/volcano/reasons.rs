@@ -11,7 +11,7 @@ use super::{
     events::{is_condemned, members},
     group,
 };
-use crate::{plan::Event, tfjob::running::trouble, view::Phase};
+use crate::{phase::Phase, plan::Event, tfjob::running::trouble};
 
 /// Updates reason and message of a job that waits.
 pub(super) fn update(draft: &mut Draft<'_>, spec: &JobSpec) {

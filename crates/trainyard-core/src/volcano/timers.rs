@@ -8,8 +8,9 @@ use trainyard_api::volcano::{Action, LifecyclePolicy, PolicyEvent, TimerRecord};
 
 use super::{draft::Draft, duration, events::Cause};
 use crate::{
+    phase::Phase,
     plan::{Event, Plan},
-    view::{Phase, PodView},
+    view::PodView,
 };
 
 /// Arms the timer of a policy. One that is armed for the same pod and action goes on as it is.

@@ -275,12 +275,18 @@ impl World {
         self.names(Child::Pod).iter().map(|name| name.replacen("j-", "", 1)).collect()
     }
 
-    /// A pod's program ends.
+    /// A pod's program ends, and the pod with it.
     pub(crate) fn exit(&mut self, place: &str, code: i64) {
-        let (phase, reason) =
-            if code == 0 { ("Succeeded", "Completed") } else { ("Failed", "Error") };
+        self.terminate(place, code);
+        let phase = if code == 0 { "Succeeded" } else { "Failed" };
+        self.pod(place)["status"]["phase"] = phase.into();
+    }
+
+    /// A pod's program ends; its kubelet has not published the pod's final phase yet.
+    pub(crate) fn terminate(&mut self, place: &str, code: i64) {
+        let reason = if code == 0 { "Completed" } else { "Error" };
         let message = format!("last words of {place}\n");
-        self.pod(place)["status"] = json!({"phase": phase, "containerStatuses": [{"name": "c",
+        self.pod(place)["status"] = json!({"phase": "Running", "containerStatuses": [{"name": "c",
             "state": {"terminated": {"exitCode": code, "reason": reason, "message": message}}}]});
     }
 

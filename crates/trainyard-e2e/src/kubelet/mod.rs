@@ -7,6 +7,8 @@ mod auto;
 pub(crate) mod presence;
 mod status;
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
@@ -15,11 +17,15 @@ pub use auto::Auto;
 pub use status::End;
 
 use crate::rest::{Resource, Rest, is_missing};
-use crate::seen::text;
+use crate::seen::{terminating, text};
 use crate::view::View;
 
 /// The node that pods go to when nobody says otherwise.
 pub const NODE: &str = "node-1";
+
+/// Between two statuses that a kubelet publishes one after the other: long enough for whoever
+/// watches to act on the first.
+const BETWEEN: Duration = Duration::from_millis(30);
 
 /// Exit code of a program that obeyed `SIGTERM`.
 const TERMINATED: i64 = 143;
@@ -57,12 +63,13 @@ impl Kubelet {
         Ok(())
     }
 
-    /// All containers of the pod run; binds it first where needed.
+    /// All containers of the pod are created and run; binds it first where needed.
     pub async fn start(&self, pod: &str) -> Result<()> {
         let found = self.get(pod).await?;
         if text(&found["spec"]["nodeName"]).is_empty() {
             self.bind(pod, NODE).await?;
         }
+        self.write(pod, &status::creating(&found)).await?;
         self.write(pod, &status::running(&found, 0)).await
     }
 
@@ -93,7 +100,30 @@ impl Kubelet {
             !in_place,
             "a kubelet restarts {pod} in place (its policy is {policy}): use restart_in_place"
         );
-        self.write(pod, &status::ended(&found, end)).await
+        self.terminate(&found, end).await
+    }
+
+    /// Publishes the end of a pod as a kubelet does: the terminated containers first, the final
+    /// phase when the sandbox is gone. A pod that was deleted in between goes.
+    async fn terminate(&self, found: &Value, end: End<'_>) -> Result<()> {
+        let name = text(&found["metadata"]["name"]);
+        self.write(name, &status::terminated(found, end)).await?;
+        tokio::time::sleep(BETWEEN).await;
+        let now = match self.rest.get(Resource::Pods, name).await {
+            Err(error) if is_missing(&error) => return Ok(()),
+            now => now?,
+        };
+        if now["metadata"]["uid"] != found["metadata"]["uid"] {
+            return Ok(());
+        }
+        let path = format!("{name}/status");
+        let written = match self.rest.merge(Resource::Pods, &path, &status::final_phase(end)).await
+        {
+            Err(error) if is_missing(&error) => return Ok(()),
+            written => written.with_context(|| format!("writing the phase of pod {name}"))?,
+        };
+        self.view.reach(Resource::Pods, &written).await?;
+        if terminating(&written) { self.remove(&written).await } else { Ok(()) }
     }
 
     /// The program ends with that code; other containers of the pod, which know nothing of it, run
@@ -187,8 +217,14 @@ impl Kubelet {
         };
         if found["status"]["phase"] == "Running" {
             let end = End { code, reason: "", message: "" };
-            self.write(pod, &status::ended(&found, end)).await?;
+            return self.terminate(&found, end).await;
         }
+        self.remove(&found).await
+    }
+
+    /// Ends a deletion: nothing of the pod is left on its node.
+    async fn remove(&self, found: &Value) -> Result<()> {
+        let pod = text(&found["metadata"]["name"]);
         let options = json!({
             "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0,
             "preconditions": {"uid": found["metadata"]["uid"]},

@@ -73,14 +73,25 @@ impl End<'_> {
     }
 }
 
-/// All containers have ended, `tensorflow` as told.
-pub(super) fn ended(pod: &Value, end: End<'_>) -> Value {
+/// All containers have terminated, `tensorflow` as told. The phase is still the one that was
+/// published before.
+pub(super) fn terminated(pod: &Value, end: End<'_>) -> Value {
     let restarts = pod["status"]["containerStatuses"][0]["restartCount"].as_i64().unwrap_or(0);
     json!({"status": {
-        "phase": if end.code == 0 { "Succeeded" } else { "Failed" },
+        "phase": "Running",
         "conditions": conditions(false),
         "containerStatuses": containers(pod, restarts, false, |name| end.state(name)),
     }})
+}
+
+/// The final phase of a pod whose containers have terminated.
+pub(super) fn final_phase(end: End<'_>) -> Value {
+    json!({"status": {"phase": if end.code == 0 { "Succeeded" } else { "Failed" }}})
+}
+
+/// The containers are being created.
+pub(super) fn creating(pod: &Value) -> Value {
+    waiting(pod, "ContainerCreating", "")
 }
 
 /// `tensorflow` has ended as told; the others run on.
@@ -175,8 +186,10 @@ mod tests {
     fn only_the_training_container_fails() {
         let pod = json!({"spec": {"containers": [
             {"name": "tensorflow", "image": "a"}, {"name": "proxy", "image": "b"}]}});
-        let status = ended(&pod, End { code: 3, reason: "", message: "boom" });
-        assert_eq!(status["status"]["phase"], "Failed");
+        let end = End { code: 3, reason: "", message: "boom" };
+        let status = terminated(&pod, end);
+        assert_eq!(status["status"]["phase"], "Running");
+        assert_eq!(final_phase(end)["status"]["phase"], "Failed");
         let ends = &status["status"]["containerStatuses"];
         assert_eq!(ends[0]["state"]["terminated"]["exitCode"], 3);
         assert_eq!(ends[0]["state"]["terminated"]["reason"], "Error");

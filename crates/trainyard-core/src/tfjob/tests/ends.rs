@@ -153,3 +153,53 @@ fn a_replica_that_has_succeeded_cannot_fail_any_more() {
     w.settle();
     assert_eq!(w.conditions().last().unwrap(), "Succeeded T");
 }
+
+/// A kubelet publishes the terminated container first and the pod's final phase later; the job
+/// ends in between.
+#[test]
+fn finished_pods_are_kept_for_their_logs_before_their_phase_says_that_they_are() {
+    let cases = [
+        ("Never", 0, "Succeeded"),
+        ("Never", 1, "Failed"),
+        ("ExitCode", 0, "Succeeded"),
+        ("ExitCode", 1, "Failed"),
+        ("OnFailure", 0, "Succeeded"),
+    ];
+    for (policy, code, condition) in cases {
+        let mut w = World::with(&[("Worker", 2, policy), ("Evaluator", 1, policy)]);
+        w.settle();
+        w.start_all();
+        w.settle();
+        w.terminate("evaluator-0", 0);
+        w.terminate("worker-0", code);
+        w.settle();
+        let ended = w.conditions();
+        assert_eq!(ended.last().unwrap(), &format!("{condition} T"), "{policy} {code}");
+        w.publish_end("evaluator-0");
+        w.publish_end("worker-0");
+        w.settle();
+        w.finish_deletions();
+        assert_eq!(w.pod_names(), ["j-evaluator-0", "j-worker-0"], "{policy} {code}");
+        assert_eq!(w.deletes, ["j-worker-1"], "{policy} {code}: only what runs is deleted");
+    }
+}
+
+#[test]
+fn a_finished_pod_whose_phase_is_never_published_counts_once() {
+    let mut w = World::with(&[("Chief", 1, "Never"), ("Worker", 2, "ExitCode")]);
+    w.settle();
+    w.start_all();
+    w.settle();
+    w.terminate("worker-0", 0);
+    w.terminate("worker-1", 137);
+    w.settle_counts();
+    assert_eq!(w.status["replicaStatuses"]["Worker"]["succeeded"], 1);
+    assert_eq!(w.typed().restarts, 1);
+    w.delete_pod("worker-0");
+    w.settle_counts();
+    w.finish_deletions();
+    w.pass_ms(400_000);
+    w.settle_counts();
+    assert_eq!(w.pod_names(), ["j-chief-0", "j-worker-1"], "completed work is not done again");
+    assert_eq!(w.typed().restarts, 1);
+}

@@ -120,6 +120,25 @@ fn pods_come_when_the_group_may_run() {
     assert_eq!(w.status["controlledResources"], json!({"plugin-env": "env", "plugin-svc": "svc"}));
 }
 
+/// A kubelet publishes the terminated container first and the pod's final phase later; the job
+/// completes in between.
+#[test]
+fn finished_pods_are_kept_for_their_logs_before_their_phase_says_that_they_are() {
+    let mut spec = mnist();
+    for task in spec["tasks"].as_array_mut().unwrap() {
+        task["template"]["spec"]["restartPolicy"] = "OnFailure".into();
+    }
+    let mut w = World::running(spec);
+    w.terminate("worker-0", 0);
+    w.terminate("worker-1", 0);
+    w.settle_counts();
+    w.finish_deletions();
+    w.settle_counts();
+    assert_eq!(w.visited(), [Pending, Running, Completing, Completed]);
+    assert_eq!(w.names(Child::Pod), ["j-worker-0", "j-worker-1"]);
+    assert_eq!((w.typed().succeeded, w.typed().running), (2, 0));
+}
+
 #[test]
 fn it_runs_and_completes_and_leaves_what_has_logs() {
     let mut w = World::running(mnist());

@@ -1,0 +1,204 @@
+//! The phase of a pod, judged once for every rule.
+//!
+//! A kubelet publishes the end of a pod in two steps: first the phase `Running` with every
+//! container terminated, then, when the sandbox is gone, `Succeeded` or `Failed`. A rule that
+//! reads the published phase in between takes a finished pod for a running one and deletes it
+//! together with its logs. The phase is therefore computed from the published one, the containers
+//! and the restart policy, as the kubelet will publish it. Must not know jobs.
+
+use serde::Deserialize;
+
+use crate::view::{ContainerState, ContainerView};
+
+/// Phase of a pod.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub enum Phase {
+    /// Not all containers have started.
+    #[default]
+    Pending,
+    /// At least one container runs, or will be started again.
+    Running,
+    /// All containers have terminated with exit code 0 and stay so.
+    Succeeded,
+    /// All containers have terminated, one of them with another exit code, and stay so.
+    Failed,
+    /// The node cannot be reached.
+    #[serde(other)]
+    Unknown,
+}
+
+impl Phase {
+    /// Whether no container of the pod runs or will run again.
+    #[must_use]
+    pub const fn is_finished(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+}
+
+/// When the kubelet starts a terminated container of a pod again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum InPlaceRestart {
+    /// After any end.
+    #[default]
+    Always,
+    /// After an exit code other than 0.
+    OnFailure,
+    /// Not at all.
+    Never,
+    /// By rules of single containers; only the kubelet knows.
+    ByContainer,
+}
+
+impl InPlaceRestart {
+    /// Whether a container that terminated with this exit code certainly stays terminated.
+    #[must_use]
+    pub const fn is_final(self, exit_code: i64) -> bool {
+        match self {
+            Self::Always | Self::ByContainer => false,
+            Self::OnFailure => exit_code == 0,
+            Self::Never => true,
+        }
+    }
+}
+
+/// The phase that the kubelet publishes for these containers once it has cleaned up after them.
+#[must_use]
+pub(crate) fn phase(
+    published: Phase,
+    restart: InPlaceRestart,
+    init_containers: &[ContainerView],
+    containers: &[ContainerView],
+) -> Phase {
+    if !matches!(published, Phase::Pending | Phase::Running) {
+        return published;
+    }
+    // A sidecar among the init containers ends after the others, with whatever code; it counts
+    // only before they start.
+    let has_started = containers.iter().any(|container| exit_code(container).is_some());
+    let init_failed = |container: &ContainerView| {
+        exit_code(container).is_some_and(|code| code != 0 && restart == InPlaceRestart::Never)
+    };
+    if published == Phase::Pending && !has_started && init_containers.iter().any(init_failed) {
+        return Phase::Failed;
+    }
+    let Some(codes) = containers.iter().map(exit_code).collect::<Option<Vec<i64>>>() else {
+        return published;
+    };
+    match codes.as_slice() {
+        [] => published,
+        codes if !codes.iter().all(|code| restart.is_final(*code)) => published,
+        codes if codes.iter().all(|code| *code == 0) => Phase::Succeeded,
+        _ => Phase::Failed,
+    }
+}
+
+fn exit_code(container: &ContainerView) -> Option<i64> {
+    match container.state {
+        ContainerState::Terminated { exit_code, .. } => Some(exit_code),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::view::PodView;
+
+    fn ended(name: &str, code: i64) -> Value {
+        json!({"name": name, "state": {"terminated": {"exitCode": code}}})
+    }
+
+    fn runs(name: &str) -> Value {
+        json!({"name": name, "state": {"running": {}}})
+    }
+
+    fn judged(published: &str, policy: &str, containers: &[Value]) -> Phase {
+        let pod: PodView = serde_json::from_value(json!({
+            "metadata": {"name": "p", "uid": "u"},
+            "spec": {"restartPolicy": policy},
+            "status": {"phase": published, "containerStatuses": containers},
+        }))
+        .unwrap();
+        pod.phase
+    }
+
+    #[test]
+    fn a_pod_whose_containers_have_all_terminated_is_finished_before_its_phase_says_so() {
+        let cases = [
+            ("Never", 0, Phase::Succeeded),
+            ("Never", 1, Phase::Failed),
+            ("OnFailure", 0, Phase::Succeeded),
+            ("OnFailure", 1, Phase::Running),
+            ("Always", 0, Phase::Running),
+            ("Always", 1, Phase::Running),
+            ("", 0, Phase::Running),
+        ];
+        for (policy, code, wanted) in cases {
+            let phase = judged("Running", policy, &[ended("tensorflow", code)]);
+            assert_eq!(phase, wanted, "{policy:?}, exit code {code}");
+        }
+    }
+
+    #[test]
+    fn one_failed_container_fails_a_finished_pod() {
+        let both = [ended("tensorflow", 0), ended("proxy", 1)];
+        assert_eq!(judged("Running", "Never", &both), Phase::Failed);
+        assert_eq!(judged("Running", "OnFailure", &both), Phase::Running);
+    }
+
+    #[test]
+    fn a_container_that_runs_keeps_the_pod_running() {
+        for code in [0, 1] {
+            let one = [ended("tensorflow", code), runs("proxy")];
+            assert_eq!(judged("Running", "Never", &one), Phase::Running);
+        }
+    }
+
+    #[test]
+    fn a_final_phase_is_taken_as_it_is_published() {
+        for (published, wanted) in [
+            ("Succeeded", Phase::Succeeded),
+            ("Failed", Phase::Failed),
+            ("Unknown", Phase::Unknown),
+        ] {
+            assert_eq!(judged(published, "Always", &[runs("tensorflow")]), wanted);
+        }
+        assert_eq!(judged("Pending", "Never", &[]), Phase::Pending);
+        assert_eq!(judged("Running", "Never", &[]), Phase::Running);
+    }
+
+    #[test]
+    fn rules_of_single_containers_are_left_to_the_kubelet() {
+        let pod: PodView = serde_json::from_value(json!({
+            "metadata": {"name": "p", "uid": "u"},
+            "spec": {"restartPolicy": "Never", "containers": [
+                {"name": "tensorflow", "restartPolicy": "Never",
+                 "restartPolicyRules": [{"action": "Restart"}]},
+            ]},
+            "status": {"phase": "Running", "containerStatuses": [ended("tensorflow", 42)]},
+        }))
+        .unwrap();
+        assert_eq!(pod.phase, Phase::Running);
+    }
+
+    #[test]
+    fn a_failed_init_container_fails_a_pod_that_is_never_restarted() {
+        let init = |policy: &str, waiting: Value| -> Phase {
+            let pod: PodView = serde_json::from_value(json!({
+                "metadata": {"name": "p", "uid": "u"},
+                "spec": {"restartPolicy": policy},
+                "status": {"phase": "Pending", "initContainerStatuses": [ended("fetch", 3)],
+                    "containerStatuses": [waiting]},
+            }))
+            .unwrap();
+            pod.phase
+        };
+        let waiting = json!({"name": "tensorflow", "state": {"waiting": {}}});
+        assert_eq!(init("Never", waiting.clone()), Phase::Failed);
+        assert_eq!(init("OnFailure", waiting), Phase::Pending);
+        // A sidecar that was stopped at the end says nothing about the training.
+        assert_eq!(init("Never", ended("tensorflow", 0)), Phase::Succeeded);
+    }
+}
