@@ -7,6 +7,8 @@ pub mod aid;
 pub mod child;
 pub mod config;
 mod container;
+#[cfg(test)]
+mod effort;
 mod min_resources;
 pub mod outcome;
 pub mod patch;

@@ -32,10 +32,12 @@ pub struct Deletion {
 }
 
 impl Deletion {
-    /// When deletion was asked for.
+    /// When deletion was asked for. Nobody knows any more when the grace period has been cut to
+    /// nothing, as a kubelet does for a pod that it has stopped: the API server then writes the present.
     #[must_use]
-    pub fn asked_at(&self) -> Timestamp {
-        trainyard_api::time::after_seconds(self.due, -self.grace_seconds)
+    pub fn asked_at(&self) -> Option<Timestamp> {
+        let known = self.grace_seconds > 0;
+        known.then(|| trainyard_api::time::after_seconds(self.due, -self.grace_seconds))
     }
 }
 

@@ -199,3 +199,9 @@ pub fn refusal<T>(result: Result<T, kube::Error>) -> anyhow::Result<String> {
 pub fn is_missing(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
+
+/// Whether the server refused a request because the object is another one, or another version of it.
+#[must_use]
+pub fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
+}

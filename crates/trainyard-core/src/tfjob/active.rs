@@ -14,7 +14,7 @@ use super::{
     limits,
     objects::Builder,
     removal::{pod_removal, service_removal},
-    restart::{Judgement, Lost, due, judge},
+    restart::{Judgement, Lost, count_in_place, due, judge},
     roster::{Roster, Standing},
     running::{first_waiting, runs, warnings},
     success::{out_of_workers, succeeded},
@@ -38,6 +38,7 @@ pub(super) fn plan(
     let mut draft = Draft::new(seen, status, now, config);
     let roster = Roster::new(name, spec, &draft.status, seen.pods, seen.services);
     counts::update(&mut draft.status, name, spec, &roster);
+    let in_place = count_in_place(&roster, &mut draft.status);
     if succeeded(spec, &roster) {
         draft.succeed();
         return draft.into_end(Some(spec));
@@ -52,7 +53,7 @@ pub(super) fn plan(
         draft.status.start_time = Some(draft.second());
     }
     let Draft { status, before, .. } = &mut draft;
-    let judgement = judge(spec, &roster, status, before, now, config);
+    let judgement = judge(spec, &roster, &in_place, status, before, now, config);
     tensorboard::judge(status, &roster, now, config);
     if ends_by_failure(&mut draft, spec, &roster, &judgement)
         || ends_by_time(&mut draft, spec, &roster, held.as_deref())

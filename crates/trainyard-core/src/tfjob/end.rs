@@ -4,12 +4,15 @@
 //! does not keep a job alive. A pod that somebody deletes is not judged at all unless it had ended
 //! before. Must not know policies.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     phase::Phase,
     view::{ContainerState, ContainerView, PodView},
 };
+
+/// By how much the clock of a node may be behind that of the API server.
+const SKEW: SignedDuration = SignedDuration::from_secs(5);
 
 /// How a pod ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,8 +50,10 @@ pub(super) struct Cause {
 #[must_use]
 pub(super) fn end(pod: &PodView) -> End {
     if let Some(deletion) = pod.deletion {
-        let before = finished_at(pod).is_some_and(|at| at < deletion.asked_at());
-        if !before {
+        let ended_before = finished_at(pod)
+            .zip(deletion.asked_at())
+            .is_some_and(|(finished_at, asked_at)| asked_at.duration_since(finished_at) > SKEW);
+        if !ended_before {
             return End::Leaving;
         }
     }
@@ -205,13 +210,23 @@ mod tests {
     fn a_deleted_pod_is_judged_only_if_it_had_ended_before() {
         // Asked for at 12:00:00, due at 12:00:30.
         let deleted = Some(("2026-01-01T12:00:30Z", 30));
-        let early = ended("Failed", 1, "2026-01-01T11:59:59Z");
+        let early = ended("Failed", 1, "2026-01-01T11:59:50Z");
+        let at_once = ended("Failed", 143, "2026-01-01T11:59:58Z");
         let late = ended("Failed", 143, "2026-01-01T12:00:02Z");
         let done = ended("Succeeded", 0, "2026-01-01T11:00:00Z");
         assert!(matches!(end(&pod(&early, deleted)), End::Failed(_)));
         assert_eq!(end(&pod(&late, deleted)), End::Leaving);
+        assert_eq!(end(&pod(&at_once, deleted)), End::Leaving, "by the clock of its node");
         assert_eq!(end(&pod(&done, deleted)), End::Completed);
         assert_eq!(end(&pod(&json!({"phase": "Running"}), deleted)), End::Leaving);
+    }
+
+    #[test]
+    fn a_pod_whose_kubelet_completes_the_deletion_is_not_judged() {
+        // Stopped at 12:00:02; its kubelet deletes it a second later, without any grace.
+        let completed = Some(("2026-01-01T12:00:03Z", 0));
+        let stopped = ended("Failed", 143, "2026-01-01T12:00:02Z");
+        assert_eq!(end(&pod(&stopped, completed)), End::Leaving);
     }
 
     #[test]

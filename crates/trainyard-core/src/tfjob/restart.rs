@@ -52,11 +52,33 @@ pub(super) fn may_restart(policy: RestartPolicy, cause: &Cause) -> bool {
     }
 }
 
+/// Counts what kubelets have restarted in place since the last pass, whatever has become of the pods
+/// meanwhile; returns the pods it happened in.
+#[must_use]
+pub(super) fn count_in_place<'a>(roster: &Roster<'a>, status: &mut JobStatus) -> Vec<&'a PodView> {
+    let mut restarted = Vec::new();
+    for slot in &roster.slots {
+        let judged = match slot.standing {
+            Standing::Live | Standing::Leaving | Standing::Completed | Standing::Failed(_) => true,
+            Standing::Missing | Standing::Replaced | Standing::Stale => false,
+        };
+        if let Some(pod) = slot.pod
+            && judged
+            && pod.restart != InPlaceRestart::Never
+            && count_in_place_of(status, slot.id, pod) > 0
+        {
+            restarted.push(pod);
+        }
+    }
+    restarted
+}
+
 /// Judges all failures of a pass, and records the restarts they lead to.
 #[must_use]
 pub(super) fn judge(
     spec: &TfJobSpec,
     roster: &Roster<'_>,
+    in_place: &[&PodView],
     status: &mut JobStatus,
     before: &JobStatus,
     now: Timestamp,
@@ -64,29 +86,23 @@ pub(super) fn judge(
 ) -> Judgement {
     let limit = spec.run_policy.backoff_limit;
     let mut judgement = Judgement::default();
+    if limit.is_some_and(|limit| status.restarts >= limit.max(1)) {
+        judgement.limit = in_place.first().map(|pod| in_place_failure(pod));
+    }
     let mut restarts: Vec<(Lost, &PodView, &Cause)> = Vec::new();
     for slot in &roster.slots {
         let (Some(pod), Some(replicas)) = (slot.pod, spec.replicas.get(&slot.id.kind)) else {
             continue;
         };
-        match &slot.standing {
-            Standing::Live if pod.restart != InPlaceRestart::Never => {
-                let seen = count_in_place(status, slot.id, pod);
-                if seen > 0 && limit.is_some_and(|limit| status.restarts >= limit.max(1)) {
-                    judgement.limit.get_or_insert_with(|| in_place_failure(pod));
-                }
+        if let Standing::Failed(cause) = &slot.standing {
+            let kind = FailureKind::ReplicaFailed;
+            let failure = detail(kind, &pod.name, cause);
+            let lost = Lost { id: slot.id, failure, disrupted: cause.disrupted };
+            if may_restart(replicas.restart_policy, cause) {
+                restarts.push((lost, pod, cause));
+            } else if !(spec.dynamic_workers && slot.id.kind == ReplicaType::Worker) {
+                judgement.fatal.push(lost);
             }
-            Standing::Failed(cause) => {
-                let kind = FailureKind::ReplicaFailed;
-                let failure = detail(kind, &pod.name, cause);
-                let lost = Lost { id: slot.id, failure, disrupted: cause.disrupted };
-                if may_restart(replicas.restart_policy, cause) {
-                    restarts.push((lost, pod, cause));
-                } else if !(spec.dynamic_workers && slot.id.kind == ReplicaType::Worker) {
-                    judgement.fatal.push(lost);
-                }
-            }
-            _ => {}
         }
     }
     if judgement.fatal.is_empty() && judgement.limit.is_none() {
@@ -202,8 +218,8 @@ fn note_restart(
     record.last_restart_time = Some(milliseconds(now));
 }
 
-/// Counts restarts in place that were not counted before; returns how many there were.
-fn count_in_place(status: &mut JobStatus, id: ReplicaId, pod: &PodView) -> i64 {
+/// Counts restarts in place of one pod that were not counted before; returns how many there were.
+fn count_in_place_of(status: &mut JobStatus, id: ReplicaId, pod: &PodView) -> i64 {
     let restarts = pod.restarts();
     if restarts == 0 {
         return 0;

@@ -304,9 +304,12 @@ impl World {
     pub(crate) fn terminate(&mut self, replica: &str, code: i64) {
         let now = self.now.to_string();
         let pod = self.pod(replica);
-        let since = pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"].clone();
+        let before = pod["status"]["containerStatuses"][0].clone();
+        let since = &before["state"]["running"]["startedAt"];
         let reason = if code == 0 { "Completed" } else { "Error" };
         pod["status"] = json!({"phase": "Running", "containerStatuses": [{"name": "tensorflow",
+            "restartCount": before["restartCount"].as_i64().unwrap_or(0),
+            "lastState": before["lastState"].as_object().cloned().unwrap_or_default(),
             "state": {"terminated": {"exitCode": code, "reason": reason, "startedAt": since,
                 "finishedAt": now, "message": format!("last words of {replica}\n")}}}]});
     }
@@ -349,6 +352,18 @@ impl World {
         } else if pod["metadata"]["deletionTimestamp"].is_null() {
             pod["metadata"]["deletionTimestamp"] = due.into();
             pod["metadata"]["deletionGracePeriodSeconds"] = 30.into();
+        }
+    }
+
+    /// The kubelets have stopped what is being deleted and ask for its deletion without grace: the API
+    /// server writes that before it removes the pods.
+    pub(crate) fn cut_grace_periods(&mut self) {
+        let now = self.now.to_string();
+        for pod in self.pods.values_mut() {
+            if !pod["metadata"]["deletionTimestamp"].is_null() {
+                pod["metadata"]["deletionTimestamp"] = now.as_str().into();
+                pod["metadata"]["deletionGracePeriodSeconds"] = 0.into();
+            }
         }
     }
 

@@ -5,11 +5,10 @@ use serde_json::{Value, json};
 use trainyard_api::volcano::JobPhase;
 
 use super::world::{World, task};
-use crate::{child::Child, plan::Write};
+use crate::{child::Child, effort::of_time, plan::Write};
 
-/// Histories per property.
-const HISTORIES: u32 = 3_000;
-
+/// Histories per property, usually and where there is much time.
+const HISTORIES: [u32; 2] = [300, 3_000];
 #[derive(Debug, Clone)]
 enum Step {
     Settle,
@@ -301,7 +300,7 @@ fn live(setup: &Setup, steps: &[Step]) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: HISTORIES, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: of_time(HISTORIES), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// What must hold after every step of every history does.
     #[test]

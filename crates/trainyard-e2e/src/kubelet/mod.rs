@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub use auto::Auto;
 pub use status::End;
 
-use crate::rest::{Resource, Rest, is_missing};
+use crate::rest::{Resource, Rest, is_conflict, is_missing};
 use crate::seen::{terminating, text};
 use crate::view::View;
 
@@ -231,7 +231,8 @@ impl Kubelet {
         });
         let path = format!("{}/{pod}", self.rest.path(Resource::Pods));
         match self.rest.send(Method::DELETE, &path, Some(&options)).await {
-            Err(error) if is_missing(&error) => Ok(()),
+            // It has gone, and another may have its name.
+            Err(error) if is_missing(&error) || is_conflict(&error) => Ok(()),
             answer => answer.map(|_| ()).with_context(|| format!("removing pod {pod}")),
         }
     }

@@ -1,6 +1,6 @@
 //! Pod statuses as a kubelet or a scheduler writes them. Pure.
 
-use jiff::{Timestamp, Unit};
+use jiff::{Timestamp, ToSpan as _, Unit};
 use serde_json::{Value, json};
 
 use crate::seen::text;
@@ -58,7 +58,7 @@ pub struct End<'a> {
 }
 
 impl End<'_> {
-    fn state(self, container: &str) -> Value {
+    fn state(self, container: &str, at: &str) -> Value {
         let code = if container == "tensorflow" { self.code } else { 0 };
         let reason = match (self.reason, code) {
             (_, 0) => "Completed",
@@ -68,19 +68,42 @@ impl End<'_> {
         let message = if code == self.code { self.message } else { "" };
         json!({"terminated": {
             "exitCode": code, "reason": reason, "message": message,
-            "startedAt": now(), "finishedAt": now(),
+            "startedAt": at, "finishedAt": at,
         }})
     }
+}
+
+/// Now, and not before the deletion of the pod was asked for: a server in paused time is ahead of the
+/// clock on the wall.
+fn now_for(pod: &Value) -> String {
+    let metadata = &pod["metadata"];
+    let due = text(&metadata["deletionTimestamp"]).parse::<Timestamp>().ok();
+    let grace = metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+    let asked = due.and_then(|due| due.checked_sub(grace.seconds()).ok());
+    asked.map_or_else(now, |asked| asked.to_string().max(now()))
+}
+
+/// The conditions that a kubelet writes, and those of the pod that others wrote.
+fn unready(pod: &Value) -> Value {
+    let mut all = conditions(false);
+    let own = ["PodScheduled", "Initialized", "ContainersReady", "Ready"];
+    let before = pod["status"]["conditions"].as_array().into_iter().flatten();
+    let foreign = before.filter(|condition| !own.contains(&text(&condition["type"])));
+    if let Value::Array(all) = &mut all {
+        all.extend(foreign.cloned());
+    }
+    all
 }
 
 /// All containers have terminated, `tensorflow` as told. The phase is still the one that was
 /// published before.
 pub(super) fn terminated(pod: &Value, end: End<'_>) -> Value {
     let restarts = pod["status"]["containerStatuses"][0]["restartCount"].as_i64().unwrap_or(0);
+    let at = now_for(pod);
     json!({"status": {
         "phase": "Running",
-        "conditions": conditions(false),
-        "containerStatuses": containers(pod, restarts, false, |name| end.state(name)),
+        "conditions": unready(pod),
+        "containerStatuses": containers(pod, restarts, false, |name| end.state(name, &at)),
     }})
 }
 
@@ -96,8 +119,9 @@ pub(super) fn creating(pod: &Value) -> Value {
 
 /// `tensorflow` has ended as told; the others run on.
 pub(super) fn main_ended(pod: &Value, end: End<'_>) -> Value {
+    let at = now_for(pod);
     let state = |name: &str| match name {
-        "tensorflow" => end.state(name),
+        "tensorflow" => end.state(name, &at),
         _ => json!({"running": {"startedAt": now()}}),
     };
     json!({"status": {
@@ -195,6 +219,18 @@ mod tests {
         assert_eq!(ends[0]["state"]["terminated"]["reason"], "Error");
         assert_eq!(ends[0]["state"]["terminated"]["message"], "boom");
         assert_eq!(ends[1]["state"]["terminated"]["reason"], "Completed");
+    }
+
+    #[test]
+    fn the_end_of_a_pod_keeps_the_mark_of_others() {
+        let pod = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+        let marked = disrupted(&pod, "EvictionByEvictionAPI");
+        let ended = terminated(&marked, End { code: 1, reason: "", message: "" });
+        let conditions = ended["status"]["conditions"].as_array().unwrap();
+        let kinds: Vec<_> = conditions.iter().map(|condition| text(&condition["type"])).collect();
+        let wanted =
+            ["PodScheduled", "Initialized", "ContainersReady", "Ready", "DisruptionTarget"];
+        assert_eq!(kinds, wanted);
     }
 
     #[test]

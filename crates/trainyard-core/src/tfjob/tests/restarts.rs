@@ -171,6 +171,33 @@ fn restarts_in_place_are_counted_once_over_the_life_of_the_job() {
 }
 
 #[test]
+fn restarts_in_place_count_although_the_pod_has_ended_before_they_were_seen() {
+    let restarted = |then: fn(&mut World)| {
+        let mut w = started(World::with(&[("Worker", 2, "OnFailure")]).policy("backoffLimit", 2));
+        w.spec["successPolicy"] = "AllWorkers".into();
+        w.restart_in_place("worker-1", 3);
+        then(&mut w);
+        w.settle();
+        w
+    };
+    for then in [|w: &mut World| w.exit("worker-1", 0), |w: &mut World| w.delete_pod("worker-1")] {
+        let w = restarted(then);
+        assert_eq!(w.conditions().last().unwrap(), "Failed T");
+        assert_eq!(w.typed().restarts, 3);
+    }
+}
+
+#[test]
+fn a_job_that_has_succeeded_tells_its_restarts_in_place_and_stays_so() {
+    let mut w = started(World::with(&[("Worker", 1, "OnFailure")]).policy("backoffLimit", 2));
+    w.restart_in_place("worker-0", 3);
+    w.exit("worker-0", 0);
+    w.settle();
+    assert_eq!(w.conditions().last().unwrap(), "Succeeded T");
+    assert_eq!(w.typed().restarts, 3);
+}
+
+#[test]
 fn disruptions_are_restarted_and_not_counted() {
     for policy in ["Always", "OnFailure", "ExitCode"] {
         let mut w = started(World::with(&[("Worker", 1, policy)]).policy("backoffLimit", 0));
@@ -198,6 +225,10 @@ fn a_pod_that_somebody_deletes_comes_back_and_the_job_goes_on() {
         w.exit("worker-1", 143);
         w.settle();
         assert_eq!(w.conditions(), ["Created T", "Running T"], "{policy}: not judged");
+        w.pass_ms(1_000);
+        w.cut_grace_periods();
+        w.settle();
+        assert_eq!(w.conditions(), ["Created T", "Running T"], "{policy}: nor at the very end");
         w.finish_deletions();
         w.settle();
         assert!(w.has("worker-1"), "{policy}");
