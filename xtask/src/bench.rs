@@ -1,144 +1,84 @@
-//! `bench`: measurements on a real control plane, one JSON line each. Only builds what is measured
-//! and prints the result.
-//!
-//! What is measured is compared with what this process does itself (the floor, the played kubelets),
-//! so this process must be optimised too: built for debugging, it builds itself again and steps back.
+//! `bench`: measurements, one JSON line each. Only builds what is measured and the program that measures,
+//! which has the command line.
 
-mod scheduler;
+use std::convert::Infallible;
+use std::process::Command;
 
-use std::process::ExitCode;
+use anyhow::Result;
 
-use anyhow::{Context as _, Result};
-use clap::Subcommand;
-use trainyard_e2e::bench::apiserver::ApiServerBench;
-use trainyard_e2e::bench::node::NodeBench;
-use trainyard_e2e::bench::run::RunBench;
-use trainyard_e2e::bench::{self, BenchOptions};
-use trainyard_e2e::node::Who;
-
-use crate::cargo;
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Debug, Subcommand)]
-enum What {
-    /// The TFJob operator: time to Running over the floor, CPU, memory, writes per job.
-    Operator {
-        /// How many jobs of five replicas.
-        #[arg(long, default_value_t = 500)]
-        jobs: usize,
-        /// Put this operator under the load instead of ours; run by `sh -c` with KUBECONFIG set.
-        #[arg(long, value_name = "CMD")]
-        operator_cmd: Option<String>,
-    },
-    /// The node agent: what a pod costs over a process of a shell, in time, CPU and memory.
-    Node {
-        /// Pods of the parts that need many.
-        #[arg(long, default_value_t = 50)]
-        pods: usize,
-        /// Pairs of the parts that compare.
-        #[arg(long, default_value_t = 5)]
-        rounds: usize,
-        /// Run the agent as an ordinary user; needs root.
-        #[arg(long)]
-        user: bool,
-        /// Nothing optimised: to try the benchmark itself, never for its numbers.
-        #[arg(long, hide = true)]
-        debug_binary: bool,
-    },
-    /// `trainyard run` against a shell and trainings started by hand: time, memory, the first line.
-    Run {
-        /// Pairs of runs that do nothing.
-        #[arg(long, default_value_t = 11)]
-        pairs: usize,
-        /// Pairs of trainings.
-        #[arg(long, default_value_t = 5)]
-        rounds: usize,
-        /// Nothing optimised: to try the benchmark itself, never for its numbers.
-        #[arg(long, hide = true)]
-        debug_binary: bool,
-    },
-    /// The scheduler: decisions about gangs in memory; bindings on a control plane over the floor.
-    Scheduler(Box<scheduler::Flags>),
-    /// The embedded API server against kube-apiserver with etcd: start, memory, creations, lists, watches.
-    Apiserver {
-        /// How long each rate of creations is measured.
-        #[arg(long, default_value_t = 10)]
-        seconds: u64,
-        /// How many pods are listed.
-        #[arg(long, default_value_t = 10_000)]
-        pods: usize,
-        /// How many clients watch.
-        #[arg(long, default_value_t = 100)]
-        watchers: usize,
-        /// How many events each of them gets.
-        #[arg(long, default_value_t = 1_000)]
-        events: usize,
-        /// Nothing optimised: to try the benchmark itself, never for its numbers.
-        #[arg(long, hide = true)]
-        debug_binary: bool,
-    },
-}
+use crate::cargo::{BINARY, become_program, built_program};
 
 /// The agent tells what it took to start a pod's program.
 const TOLD: &str = "info,trainyard_node::pod=debug";
+/// Serves the embedded API in a process of its own, as the binary does.
+const EMBEDDED: &str = "embedded-api-server";
+/// Names it to the program that measures.
+const EMBEDDED_VARIABLE: &str = "TRAINYARD_EMBEDDED_API_SERVER";
+/// Nothing optimised: to try a benchmark itself, never for its numbers.
+const TRIED: &str = "--debug-binary";
 
-pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
-    // A run is compared with other processes, not with what this one does.
-    let tried = matches!(
-        arguments.what,
-        What::Node { debug_binary: true, .. }
-            | What::Run { .. }
-            | What::Apiserver { debug_binary: true, .. }
-    ) || matches!(&arguments.what, What::Scheduler(flags) if flags.debug_binary);
-    if cfg!(debug_assertions) && !tried {
-        let told = matches!(arguments.what, What::Node { .. });
-        return again_optimised(told).await;
-    }
-    let result = match arguments.what {
-        What::Operator { jobs, operator_cmd } => {
-            let command = match operator_cmd {
-                Some(line) => bench::OperatorCommand::Other(line),
-                None => bench::OperatorCommand::Ours(cargo::built_binary(true).await?),
-            };
-            bench::operator(BenchOptions { jobs, command }).await?
-        }
-        What::Node { pods, rounds, user, debug_binary } => {
-            let binary = cargo::built_binary(!debug_binary).await?;
-            let who = if user { Who::User } else { Who::Me };
-            bench::node::node(NodeBench { binary, pods, rounds, who }).await?
-        }
-        What::Run { pairs, rounds, debug_binary } => {
-            let binary = cargo::built_binary(!debug_binary).await?;
-            bench::run::run(RunBench { binary, pairs, rounds }).await?
-        }
-        What::Scheduler(flags) => {
-            scheduler::run(*flags, |result| println!("{result}")).await?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        What::Apiserver { seconds, pods, watchers, events, .. } => {
-            bench::apiserver::apiserver(ApiServerBench { seconds, pods, watchers, events }).await?
-        }
-    };
-    println!("{result}");
-    Ok(ExitCode::SUCCESS)
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Arguments {
+    /// What to measure; `--help` tells.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
 }
 
-/// The same command line by an optimised build of this program.
-async fn again_optimised(told: bool) -> Result<ExitCode> {
-    let words = ["run", "--quiet", "--profile", "driver", "--package", "xtask", "--"];
-    let mut command = cargo::cargo(&words);
-    command.args(std::env::args_os().skip(1));
-    if told {
-        command.env("RUST_LOG", TOLD);
+pub(crate) async fn run(arguments: Arguments) -> Result<Infallible> {
+    let tried = arguments.words.iter().any(|word| word == TRIED);
+    let words: Vec<_> = arguments.words.into_iter().filter(|word| word != TRIED).collect();
+    let driver = ["--package", "trainyard-e2e", "--bin", "bench"];
+    let mut measure = Command::new(built(&driver, "bench", tried, "driver").await?);
+    if words.first().is_some_and(|what| what == "apiserver") {
+        let words = ["--package", "trainyard-e2e", "--bin", EMBEDDED];
+        measure.env(EMBEDDED_VARIABLE, built(&words, EMBEDDED, tried, "dist").await?);
     }
-    let status = command.status().await.context("cannot run `cargo`")?;
-    Ok(status
-        .code()
-        .and_then(|code| u8::try_from(code).ok())
-        .map_or(ExitCode::FAILURE, ExitCode::from))
+    if measures_the_binary(&words) {
+        let binary = built(&["--package", "trainyard"], "trainyard", tried, "dist").await?;
+        measure.env(BINARY, binary);
+    }
+    if words.first().is_some_and(|what| what == "node") && !tried {
+        measure.env("RUST_LOG", TOLD);
+    }
+    become_program(measure.args(words))
+}
+
+async fn built(
+    words: &[&str],
+    name: &str,
+    tried: bool,
+    profile: &str,
+) -> Result<std::path::PathBuf> {
+    let profile = if tried { "dev" } else { profile };
+    built_program(&[words, &["--profile", profile]].concat(), name).await
+}
+
+/// Linked as one, the binary takes minutes: it is built only for what runs it.
+fn measures_the_binary(words: &[String]) -> bool {
+    let has = |wanted: &str| words.iter().any(|word| word == wanted);
+    let others = words.iter().any(|word| word.starts_with("--operator-cmd"));
+    let in_memory = has("--part=memory")
+        || words.windows(2).any(|pair| pair[0] == "--part" && pair[1] == "memory");
+    let asks = words.is_empty() || has("--help") || has("-h") || has("help");
+    !(asks || others || in_memory || has("apiserver"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_binary_is_built_for_what_runs_it() {
+        let measured = |line: &str| {
+            measures_the_binary(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        };
+        for line in ["operator", "node --pods 3", "run", "scheduler", "scheduler --part cluster"] {
+            assert!(measured(line), "{line}");
+        }
+        let without = ["apiserver", "scheduler --part memory", "scheduler --part=memory"];
+        for line in without.into_iter().chain(["", "--help", "operator --operator-cmd other"]) {
+            assert!(!measured(line), "{line}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use trainyard_e2e::control_plane::{ControlPlane, Identity, Options};
+use trainyard_testbed::control_plane::{ControlPlane, Identity, Options};
 
 /// How often the servers are looked after while waiting.
 const WATCH: Duration = Duration::from_secs(1);

@@ -7,11 +7,12 @@
     reason = "a developer's tool speaks through its terminal"
 )]
 
-mod api_server;
 mod bench;
 mod cargo;
 mod control_plane;
+mod counts;
 mod demo;
+mod output;
 mod test;
 mod tidy;
 
@@ -20,6 +21,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
+
+use output::Output;
 
 const INTERRUPTED: u8 = 130;
 
@@ -39,12 +42,9 @@ enum Command {
     ControlPlane(control_plane::Arguments),
     /// Show a job on a real control plane, from submission to success.
     Demo,
-    /// Measure on a real control plane; prints one JSON line.
+    /// Measure; prints one JSON line for each measurement. `--help` after it tells what.
     Bench(bench::Arguments),
-    /// Serve the embedded API alone, for tests and measurements.
-    #[command(hide = true)]
-    ApiServer(api_server::Arguments),
-    /// Check file lengths, headers, dependency arrows and left-overs.
+    /// Check the house rules: files, arrows, features, licences and sources of dependencies.
     Tidy,
 }
 
@@ -74,11 +74,10 @@ async fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::Test(arguments) => test::run(arguments).await,
         Command::ControlPlane(arguments) => control_plane::run(arguments).await,
-        Command::Demo => demo::run().await,
-        Command::Bench(arguments) => bench::run(arguments).await,
-        Command::ApiServer(arguments) => api_server::run(arguments).await,
+        Command::Demo => match demo::run().await? {},
+        Command::Bench(arguments) => match bench::run(arguments).await? {},
         Command::Tidy => {
-            let counts = tidy::run().await?;
+            let counts = tidy::run(&mut Output::Shown).await?;
             Ok(if counts.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
     }

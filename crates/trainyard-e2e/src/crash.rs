@@ -1,31 +1,27 @@
-//! Crash points: the operator is stopped before, after and in doubt about every write of a story,
-//! and the end must be the same as without.
+//! Crash points: the operator is stopped before, after and in doubt about every write of a story, or a
+//! share of them, and the end must be the same as without.
 //!
 //! Must not know what stories do.
 
 mod end;
 mod layer;
+mod share;
 mod stories;
 mod volcano;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use futures::StreamExt as _;
-use tokio::sync::Semaphore;
 
-use crate::scenarios::Scenario;
+use crate::harness::{Case, note};
 use crate::seen::Seen;
-use crate::suite::Stage;
-use crate::suite::report::say;
+use crate::stage::Stage;
 use crate::world::World;
 use end::End;
 use layer::{Fault, Mode, Trap};
+pub(crate) use share::Share;
 
-/// Runs under way at the same time.
-const AT_ONCE: usize = 8;
 /// How often a story is played without a fault. What the operator writes at once varies with the
 /// timing, so one run may take more writes than most.
 const REHEARSALS: usize = 3;
@@ -38,43 +34,28 @@ const STAYS: u64 = 150;
 /// How often it may look like the end before it is.
 const TRIES: usize = 5;
 
-/// Plays every story that is wanted, first without a fault and then with every fault.
-pub(crate) async fn run(stage: &Stage) {
+/// Every story, played first without a fault and then with this share of all faults.
+pub(crate) fn all(share: Share) -> Vec<Case<Arc<Stage>>> {
     let stories = [stories::all(), volcano::all()].concat();
-    let wanted = stories.iter().filter(|story| stage.wants(&story.name));
-    let places = Semaphore::new(AT_ONCE);
-    let points = AtomicUsize::new(0);
-    // A story's last runs would leave places empty; the next one takes them.
-    let played = futures::stream::iter(wanted).for_each_concurrent(AT_ONCE / 2, async |story| {
-        let play = async |_| {
-            let count = play_with_every_fault(stage, story, &places).await?;
-            points.fetch_add(count, Ordering::Relaxed);
-            Ok(())
-        };
-        stage.report().play(&story.name, LONGEST, play).await;
-    });
-    played.await;
-    let points = points.load(Ordering::Relaxed);
-    if points > 0 {
-        say(&format!("        {points} crash points in all"));
-    }
+    let with_faults = |story: Case<World>| {
+        let (name, story) = (story.name.clone(), story.within(LONGEST));
+        let play = move |stage: Arc<Stage>| play_with_faults(stage, story.clone(), share);
+        Case::new(name, play).within(LONGEST)
+    };
+    stories.into_iter().map(with_faults).collect()
 }
 
-/// How many crash points there were.
-async fn play_with_every_fault(
-    stage: &Stage,
-    story: &Scenario,
-    places: &Semaphore,
-) -> Result<usize> {
-    let (writes, end) = rehearse_often(stage, story, places).await.context("without a fault")?;
+async fn play_with_faults(stage: Arc<Stage>, story: Case<World>, share: Share) -> Result<()> {
+    let (stage, story) = (&*stage, &story);
+    let (writes, end) = rehearse_often(stage, story).await.context("without a fault")?;
     let mut faults = Vec::new();
-    for at in 1..=writes {
+    for at in (1..=writes).filter(|at| share.has(*at)) {
         faults.extend(Mode::ALL.map(|mode| Fault { at, mode }));
     }
     let played = faults.iter().map(async |fault| {
         let mut is_sprung = false;
         for _ in 0..=AGAIN {
-            let _place = places.acquire().await?;
+            let _place = stage.places.acquire().await?;
             let result = perform(stage, story, *fault, &end).await;
             let at = || format!("{:?} write {} of {writes}", fault.mode, fault.at);
             is_sprung = result.with_context(at)?;
@@ -91,20 +72,18 @@ async fn play_with_every_fault(
     if let Some(first) = wrong.first() {
         bail!("{} of {} crash points end differently; one: {first}", wrong.len(), faults.len());
     }
+    let (wanted, points) = (faults.len(), writes * Mode::ALL.len());
     // The number of writes varies with the timing, so the last ones may not come even then.
-    ensure!(reached * 10 >= faults.len() * 9, "only {reached} of {} were reached", faults.len());
-    Ok(reached)
+    ensure!((wanted - reached) * 10 <= points, "only {reached} of {wanted} were reached");
+    note(format_args!("{}: {reached} of {points} crash points", story.name));
+    Ok(())
 }
 
 /// Plays a story without a fault several times: how many writes it takes at least, and how it ends,
 /// which is the same every time.
-async fn rehearse_often(
-    stage: &Stage,
-    story: &Scenario,
-    places: &Semaphore,
-) -> Result<(usize, End)> {
+async fn rehearse_often(stage: &Stage, story: &Case<World>) -> Result<(usize, End)> {
     let rehearsals = (0..REHEARSALS).map(async |_| {
-        let _place = places.acquire().await?;
+        let _place = stage.places.acquire().await?;
         rehearse(stage, story).await
     });
     let mut rehearsals = futures::future::try_join_all(rehearsals).await?.into_iter();
@@ -117,18 +96,18 @@ async fn rehearse_often(
 }
 
 /// A world in which all that a story is about is looked at.
-async fn open(stage: &Stage, story: &Scenario) -> Result<World> {
+async fn open(stage: &Stage, story: &Case<World>) -> Result<World> {
     let world = stage.open(&story.name).await?;
     if story.name.starts_with(volcano::PREFIX) { world.widened().await } else { Ok(world) }
 }
 
 /// Plays a story without a fault: how many writes it takes and how it ends.
-async fn rehearse(stage: &Stage, story: &Scenario) -> Result<(usize, End)> {
+async fn rehearse(stage: &Stage, story: &Case<World>) -> Result<(usize, End)> {
     let world = open(stage, story).await?;
     let trap = Arc::new(Trap::open());
     let client = layer::client(world.operator_client(), Arc::clone(&trap));
     let operator = world.start_operator_with(client, stories::options).await?;
-    story.run(world.clone()).await?;
+    story.play(world.clone()).await?;
     // Counts that are held back and the last deletions come within this time.
     let mut end = End::of(&world);
     loop {
@@ -144,13 +123,13 @@ async fn rehearse(stage: &Stage, story: &Scenario) -> Result<(usize, End)> {
 }
 
 /// Plays a story with a fault and compares its end; tells whether the fault came.
-async fn perform(stage: &Stage, story: &Scenario, fault: Fault, wanted: &End) -> Result<bool> {
+async fn perform(stage: &Stage, story: &Case<World>, fault: Fault, wanted: &End) -> Result<bool> {
     let world = open(stage, story).await?;
     let trap = Arc::new(Trap::new(fault));
     let client = layer::client(world.operator_client(), Arc::clone(&trap));
     let first = world.start_operator_with(client, stories::options).await?;
     let mut play = std::pin::pin!(async {
-        story.run(world.clone()).await?;
+        story.play(world.clone()).await?;
         same_end(&world, wanted).await
     });
     // The fault may come with the very last write: the successor has to cope with that as well.

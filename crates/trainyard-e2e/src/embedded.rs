@@ -4,7 +4,12 @@
 //! The same scenarios as on a real control plane: one that passes here and fails there is a fault of
 //! the embedded server. Must not know what scenarios do.
 
-use anyhow::{Context as _, Result};
+mod homes;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
 use kube::api::{ApiResource, DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
@@ -13,14 +18,13 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use trainyard_apiserver::{Clock, Server, Settings, controllers};
 
-use crate::counts::Counts;
-use crate::crash;
-use crate::kubelet::presence;
-use crate::rest::Rest;
+use crate::crash::{self, Share};
+use crate::harness::{Phase, Tier};
 use crate::scenarios::{self, malformed};
-use crate::suite::report::Report;
-use crate::suite::{Stage, install};
-use crate::world::{Clients, RunningOperator, quick_options};
+use crate::stage::{self, in_worlds};
+use crate::world::Clients;
+pub use homes::NewRuntime;
+use homes::{Homes, Kind};
 
 /// A server in this process with its controllers and the definition of TFJob.
 pub(crate) struct Embedded {
@@ -70,6 +74,7 @@ impl Embedded {
             kubelet: self.server.client("kubelet"),
             operator: self.server.client("operator"),
             scheduler: self.server.client("scheduler"),
+            turn: Arc::default(),
         }
     }
 }
@@ -85,41 +90,17 @@ fn definitions(client: &Client) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &ApiResource::from_gvk(&kind))
 }
 
-/// Runs the scenarios whose names contain `filter`, in a thread of its own.
-pub async fn run(filter: Option<&str>) -> Result<Counts> {
-    let filter = filter.map(str::to_owned);
-    let play = move || -> Result<Counts> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()?;
-        runtime.block_on(play(filter.as_deref()))
-    };
-    tokio::task::spawn_blocking(play).await.context("the scenarios' thread ended")?
-}
-
-async fn play(filter: Option<&str>) -> Result<Counts> {
-    let embedded = Embedded::start().await.context("starting the embedded server")?;
-    let rest = Rest::new(embedded.clients().kubelet, "default");
-    presence::register(&rest).await?;
-    tokio::select! {
-        counts = play_all(&embedded, filter) => counts,
-        lost = presence::beat(&rest) => lost.map(|()| Counts::default()),
-    }
-}
-
-async fn play_all(embedded: &Embedded, filter: Option<&str>) -> Result<Counts> {
-    let stage = Stage::new(embedded.clients(), filter, Report::default());
-    let operator = RunningOperator::start(embedded.clients().operator, quick_options()).await?;
-    stage.play_all(&scenarios::shared()).await;
-    operator.stop().await.context("stopping the shared operator")?;
-    stage.play_all(&scenarios::own_operator()).await;
-    crash::run(&stage).await;
-    if malformed::all().iter().any(|scenario| stage.wants(&scenario.name)) {
-        for definition in install::definitions_without_rules()? {
-            embedded.define(&definition).await?;
-        }
-        stage.play_all(&malformed::all()).await;
-    }
-    Ok(stage.finish())
+/// Runs the tier, in runtimes whose time is paused.
+pub fn run(runtime: NewRuntime) -> ExitCode {
+    Tier::in_paused_time(|tier| {
+        let homes = Homes::new(runtime, Kind::WithOperator);
+        tier.run(Phase::new(&homes, in_worlds(scenarios::shared())).tried_once());
+        tier.judge(&homes, stage::verdicts());
+        drop(homes);
+        // The long ones first, so that all threads end at about the same time.
+        let own = [crash::all(Share::Every), in_worlds(scenarios::own_operator())].concat();
+        tier.run(Phase::new(&Homes::new(runtime, Kind::Plain), own).tried_once());
+        let malformed = in_worlds(malformed::all());
+        tier.run(Phase::new(&Homes::new(runtime, Kind::WithoutRules), malformed).tried_once());
+    })
 }

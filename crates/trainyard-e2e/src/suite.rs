@@ -1,151 +1,131 @@
-//! The tier on a real control plane: starts one, installs what `trainyard manifests` prints, and
-//! runs every scenario and crash story whose name matches, under the operator's own rights.
+//! The tier on a real control plane: starts one, installs what `trainyard manifests` prints, and runs the
+//! scenarios and crash stories under the operator's own rights.
 //!
 //! Must not know what scenarios do.
 
 pub(crate) mod install;
-pub(crate) mod report;
 pub(crate) mod rights;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use futures::StreamExt as _;
-use tokio::time::Instant;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::control_plane::{ControlPlane, Identity, Options};
-use crate::counts::Counts;
-use crate::crash;
-use crate::scenarios::{self, Scenario, malformed, outage};
-use crate::world::{Clients, RunningOperator, World, quick_options};
-use report::Report;
+use crate::control_plane::{ControlPlane, Identity, Options, Program};
+use crate::crash::{self, Share};
+use crate::harness::{Case, Phase, Tier, cases};
+use crate::scenarios::{self, malformed, outage};
+use crate::setup;
+use crate::stage::{self, Stage, in_worlds, in_worlds_with_kubectl};
+use crate::world::{Clients, World};
 
 /// Scenarios under way at the same time.
 pub(crate) const AT_ONCE: usize = 8;
-/// No scenario takes longer.
-pub(crate) const LONGEST: Duration = Duration::from_mins(2);
+/// The same where each has an operator of its own, or one after the other many.
+const OPERATORS_AT_ONCE: usize = 3;
 
-/// What is common to all scenarios of a run.
-pub(crate) struct Stage {
+/// A real control plane with the operator's manifests.
+struct Plane {
+    plane: Arc<Mutex<ControlPlane>>,
     clients: Clients,
-    report: Report,
-    filter: Option<String>,
-    opened: AtomicUsize,
-    accounts: bool,
 }
 
-impl Stage {
-    /// A stage for the scenarios whose names contain `filter`.
-    pub(crate) fn new(clients: Clients, filter: Option<&str>, report: Report) -> Self {
-        let filter = filter.map(str::to_owned);
-        Self { clients, report, filter, opened: AtomicUsize::new(0), accounts: false }
+impl Plane {
+    async fn start() -> Result<Arc<Self>> {
+        let options = Options { controller_manager: false, ..Options::default() };
+        let mut plane = ControlPlane::start(options).await?;
+        install::install_all(&mut plane).await.context("installing the operator's manifests")?;
+        let clients = clients(&plane)?;
+        Ok(Arc::new(Self { plane: Arc::new(Mutex::new(plane)), clients }))
     }
 
-    /// The same on a server that takes pods only where the namespace has its account.
-    pub(crate) fn with_accounts(self) -> Self {
-        Self { accounts: true, ..self }
-    }
-
-    /// What came of all.
-    pub(crate) fn finish(&self) -> Counts {
-        self.report.finish()
-    }
-
-    /// Where results are told.
-    pub(crate) const fn report(&self) -> &Report {
-        &self.report
-    }
-
-    /// Whether a scenario is wanted.
-    pub(crate) fn wants(&self, name: &str) -> bool {
-        self.filter.as_deref().is_none_or(|filter| name.contains(filter))
-    }
-
-    /// A world in a namespace named after the scenario.
-    pub(crate) async fn open(&self, name: &str) -> Result<World> {
-        let number = self.opened.fetch_add(1, Ordering::Relaxed);
-        let mut namespace: String = name
-            .chars()
-            .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
-            .take(48)
-            .collect();
-        namespace.make_ascii_lowercase();
-        let world = World::open(&self.clients, &format!("t-{namespace}-{number}")).await?;
-        if self.accounts {
-            world.has_its_account().await?;
-        }
-        Ok(world)
-    }
-
-    /// Runs one scenario, bounded, and reports it.
-    pub(crate) async fn play(&self, scenario: &Scenario) {
-        let name = &scenario.name;
-        let play = async |_| scenario.run(self.open(name).await?).await;
-        self.report.play(name, LONGEST, play).await;
-    }
-
-    /// Runs all that are wanted, several at a time.
-    pub(crate) async fn play_all(&self, scenarios: &[Scenario]) {
-        let wanted = scenarios.iter().filter(|scenario| self.wants(&scenario.name));
-        futures::stream::iter(wanted).for_each_concurrent(AT_ONCE, |s| self.play(s)).await;
+    async fn stage(&self) -> Stage {
+        Stage::new(self.clients.clone()).with_kubectl(self.plane.lock().await.kubectl())
     }
 }
 
-/// Runs the scenarios whose names contain `filter`.
-pub async fn run(filter: Option<&str>) -> Result<Counts> {
-    let options = Options { controller_manager: false, ..Options::default() };
-    let mut plane = ControlPlane::start(options).await?;
-    install::install_all(&mut plane).await.context("installing the operator's manifests")?;
-    let clients = Clients {
+/// Who acts on a control plane, each with rights of their own.
+pub(crate) fn clients(plane: &ControlPlane) -> Result<Clients> {
+    Ok(Clients {
         user: plane.client(Identity::Admin)?,
         kubelet: plane.client(Identity::Kubelet)?,
         operator: plane.client(Identity::Operator)?,
         scheduler: plane.client(Identity::GangScheduler)?,
-    };
-    let stage = Stage::new(clients, filter, Report::in_real_time());
-    let shared = [scenarios::shared(), scenarios::with_kubectl(&plane.kubectl())].concat();
-    if shared.iter().any(|scenario| stage.wants(&scenario.name)) {
-        let client = stage.clients.operator.clone();
-        let operator = RunningOperator::start(client, quick_options()).await?;
-        stage.play_all(&shared).await;
-        operator.stop().await.context("stopping the shared operator")?;
-    }
-    stage.play_all(&scenarios::own_operator()).await;
-    stage.play_all(&scenarios::own_operator_on_complete_servers()).await;
-    crash::run(&stage).await;
-    if stage.wants("rights/asked_by_admission") {
-        let asked = rights::check_admission(&plane).await;
-        stage.report.tell("rights/asked_by_admission", &asked, Duration::ZERO);
-    }
-    if filter.is_none() {
-        for (name, identity) in [
-            ("rights/audit_log", Identity::Operator),
-            ("rights/audit_log_of_the_scheduler", Identity::GangScheduler),
-        ] {
-            let (log, user) = (plane.audit_log(), plane.user(identity));
-            let audit = rights::check(&log, &user, &plane.kubectl()).await;
-            stage.report.tell(name, &audit, Duration::ZERO);
-        }
-    }
-    alone(&stage, &mut plane).await;
-    plane.check()?;
-    Ok(stage.finish())
+        turn: Arc::default(),
+    })
 }
 
-/// Scenarios that change the control plane itself: one after the other, at the end.
-async fn alone(stage: &Stage, plane: &mut ControlPlane) {
-    for (name, play) in outage::all() {
-        if stage.wants(name) {
-            let started = Instant::now();
-            let played = async { play(stage.open(name).await?, plane).await };
-            let result = played.await;
-            stage.report.tell(name, &result, started.elapsed());
-        }
-    }
-    if malformed::all().iter().any(|scenario| stage.wants(&scenario.name)) {
-        let opened = install::install_without_rules(plane).await;
-        stage.report.tell("malformed/rules_are_taken_out", &opened, Duration::ZERO);
-        stage.play_all(&malformed::all()).await;
-    }
+/// Runs the tier.
+#[must_use]
+pub fn run() -> ExitCode {
+    Tier::in_real_time(setup::programs_and_product(&Program::ALL), |tier, real| {
+        let plane = real.fixture(Plane::start);
+        let with_operator = real.fixture({
+            let plane = Arc::clone(&plane);
+            async move || {
+                let stage = plane.get().await?.stage().await;
+                Ok(Arc::new(stage.with_operator().await?))
+            }
+        });
+        let shared = [scenarios::shared(), scenarios::shared_on_complete_servers()].concat();
+        let with_kubectl = in_worlds_with_kubectl(scenarios::with_kubectl());
+        let shared = [in_worlds(shared), with_kubectl].concat();
+        tier.run(Phase::new(&with_operator, shared).at_once(AT_ONCE));
+        tier.judge(&with_operator, stage::verdicts());
+        drop(with_operator);
+        let plain = real.fixture({
+            let plane = Arc::clone(&plane);
+            async move || Ok(Arc::new(plane.get().await?.stage().await))
+        });
+        let own = [scenarios::own_operator(), scenarios::own_operator_on_complete_servers()];
+        let own = [crash::all(Share::of_this_commit()), in_worlds(own.concat())].concat();
+        tier.run(Phase::new(&plain, own).at_once(OPERATORS_AT_ONCE));
+        tier.run(Phase::new(&plane, cases!["rights": asked_by_admission]).tried_once());
+        tier.judge_all(&plane, cases!["rights": audit_log, audit_log_of_the_scheduler]);
+        // What follows changes the control plane itself.
+        tier.run(Phase::new(&plane, with_control_plane()).one_by_one().tried_once());
+        let without_rules = real.fixture({
+            let plane = Arc::clone(&plane);
+            async move || {
+                let plane = plane.get().await?;
+                install::install_without_rules(&*plane.plane.lock().await).await?;
+                Ok(Arc::new(plane.stage().await))
+            }
+        });
+        tier.run(Phase::new(&without_rules, in_worlds(malformed::all())).at_once(AT_ONCE));
+        tier.judge(&plane, cases!["control_plane": still_runs]);
+        Ok(())
+    })
+}
+
+/// Scenarios that stop and start servers.
+fn with_control_plane() -> Vec<Case<Arc<Plane>>> {
+    let open = async |plane: Arc<Plane>, name: &str| {
+        let world: World = plane.stage().await.open(name).await?;
+        let guard: OwnedMutexGuard<ControlPlane> = Arc::clone(&plane.plane).lock_owned().await;
+        Ok((world, guard))
+    };
+    outage::all().into_iter().map(|case| case.over(open)).collect()
+}
+
+async fn asked_by_admission(plane: &Plane) -> Result<()> {
+    rights::check_admission(&*plane.plane.lock().await).await
+}
+
+async fn audit_log(plane: &Plane) -> Result<()> {
+    rights_are_used(plane, Identity::Operator).await
+}
+
+async fn audit_log_of_the_scheduler(plane: &Plane) -> Result<()> {
+    rights_are_used(plane, Identity::GangScheduler).await
+}
+
+async fn rights_are_used(plane: &Plane, who: Identity) -> Result<()> {
+    let plane = plane.plane.lock().await;
+    rights::check(&plane.audit_log(), &plane.user(who), &plane.kubectl()).await
+}
+
+async fn still_runs(plane: &Plane) -> Result<()> {
+    plane.plane.lock().await.check()
 }

@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::Instant;
 
 pub use operators::{RunningOperator, quick_options};
@@ -22,6 +23,10 @@ use crate::view::View;
 
 /// How long anything that must happen may take; a loaded machine is slow, not wrong.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than any interval at which the operator or the scheduler looks at what it keeps.
+const SILENCE_MS: u64 = 5_000;
+/// What is decided is written sooner, on a busy machine too.
+const SETTLED_MS: u64 = 1_500;
 
 /// The clients a scenario acts through.
 #[derive(Clone)]
@@ -34,6 +39,8 @@ pub struct Clients {
     pub operator: Client,
     /// The schedulers that a scenario starts itself.
     pub scheduler: Client,
+    /// Who holds it may use the server's leases of operators and schedulers.
+    pub turn: Arc<Mutex<()>>,
 }
 
 /// One scenario's world.
@@ -100,6 +107,11 @@ impl World {
     /// The same people in another namespace that is there.
     pub async fn next_door(&self, namespace: &str) -> Result<Self> {
         Self::enter(&self.clients, namespace).await
+    }
+
+    /// Waits for the turn to use the leases of operators and schedulers, of which there is one each.
+    pub async fn turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.clients.turn).lock_owned().await
     }
 
     /// What is there now.
@@ -226,18 +238,24 @@ impl World {
         }
     }
 
-    /// Waits until nothing at all has been written for that time.
-    pub async fn settle(&self, ms: u64) -> Result<()> {
-        let mut last = Ok(());
-        for _ in 0..10 {
+    /// Waits until nothing has been written in this world for more than a second: what was decided has been written.
+    pub async fn settles(&self) -> Result<()> {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
             let before = positions(&self.seen());
-            let what = "something is written although all is done";
-            last = self.never_within(ms, what, |seen| positions(seen) != before).await;
-            if last.is_ok() {
-                break;
+            let changes = |seen: &Seen| positions(seen) != before;
+            if self.never_within(SETTLED_MS, "it goes on", changes).await.is_ok() {
+                return Ok(());
             }
         }
-        last
+        bail!("something is still written after {PATIENCE:?}; seen:\n{}", self.seen().story())
+    }
+
+    /// Fails when anything at all is written in this world for five seconds.
+    pub async fn stays_silent(&self) -> Result<()> {
+        let before = positions(&self.seen());
+        let what = "something is written although all is done";
+        self.never_within(SILENCE_MS, what, |seen| positions(seen) != before).await
     }
 
     /// Waits until a job has these conditions, in this order.

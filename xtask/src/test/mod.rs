@@ -1,97 +1,197 @@
-//! `test`: runs the tiers one after the other, from cheap to dear, times them and sums them up.
-//! What a tier does is in `tiers`.
+//! `test`: chooses tiers, starts them side by side as far as they go together, times them and sums them up.
+//! What a tier is is in `tiers`, what goes together in `schedule`.
 
-mod deny;
-mod packages;
+mod build;
+mod harness;
+mod play;
 mod report;
+mod schedule;
 mod tiers;
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::builder::FalseyValueParser;
+use tokio::task::JoinSet;
+use trainyard_testbed::control_plane::{Binaries, Program};
 
+use crate::output::Output;
+use play::Run;
 use report::{Report, Verdict};
-use tiers::Tier;
+use tiers::{Tier, selected};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Run only this tier; may be given several times.
-    #[arg(long = "tier", value_name = "NAME")]
+    #[arg(long = "tier", value_name = "NAME", conflicts_with = "quick")]
     tiers: Vec<Tier>,
+    /// Run only what belongs between two edits: fmt, tidy, unit and embedded.
+    #[arg(long)]
+    quick: bool,
     /// A tier that cannot run here is a failure. Set in CI.
     #[arg(long, env = "CI", value_parser = FalseyValueParser::new())]
     ci: bool,
     /// Write `docs/kubectl.md` from what the tier `yard` gives.
     #[arg(long)]
     write_docs: bool,
-    /// Run only the tests whose names contain this (tiers `unit`, `render`, `embedded`,
-    /// `attack`, `cluster`, `controllers`, `differential`, `image`, `node`, `run`, `yard`,
-    /// `examples` and `referee`).
+    /// Run only the tests whose names contain this, in the tiers that have tests with names.
     filter: Option<String>,
 }
 
+/// Something that went on beside others.
+enum Ended {
+    Tier(Tier, Verdict, Output, Duration),
+    /// The control plane's programs are there, or cannot be had.
+    ControlPlane,
+}
+
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
-    let filter = arguments.filter.as_deref();
-    let mut report = Report::default();
-    for tier in selected(&arguments.tiers, filter.is_some()) {
-        println!("\n=== {tier}: {}", tier.purpose());
-        let started = Instant::now();
-        let verdict = tier.run(filter, arguments.write_docs).await.unwrap_or_else(|error| {
-            eprintln!("error: {error:#}");
-            Verdict::failure(format!("{error:#}"))
-        });
-        if let Verdict::Skipped(reason) = &verdict {
-            eprintln!("\n*** SKIPPED {tier}: {reason}\n");
-        }
-        report.add(tier.to_string(), verdict, started.elapsed());
-    }
+    let named: &[Tier] = if arguments.quick { &Tier::QUICK } else { &arguments.tiers };
+    let run = Run {
+        tiers: selected(named, arguments.filter.is_some()),
+        filter: arguments.filter,
+        ci: arguments.ci,
+        write_docs: arguments.write_docs,
+        programs: OnceLock::new(),
+    };
+    let report = play_all(Arc::new(run)).await?;
     println!("\n{report}");
     Ok(if report.good(arguments.ci) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Without names every tier that need not be named; with a filter only those that have tests to filter.
-fn selected(named: &[Tier], filtered: bool) -> Vec<Tier> {
-    let wanted = |tier: &Tier| {
-        if named.is_empty() {
-            !tier.only_by_name() && (!filtered || tier.takes_filter())
-        } else {
-            named.contains(tier)
+async fn play_all(run: Arc<Run>) -> Result<Report> {
+    let started = Instant::now();
+    let mut tasks = JoinSet::new();
+    let wanted: Vec<_> = run.tiers.iter().flat_map(|tier| tier.control_plane()).copied().collect();
+    let mut waits_for_go = !wanted.is_empty();
+    if waits_for_go {
+        tasks.spawn(provide(wanted));
+    }
+    let mut waiting = in_line(&run.tiers);
+    // Alone, it is followed at the terminal; beside others, its words would be torn.
+    let alone = waiting.iter().filter(|tier| **tier != Tier::Build).count() == 1;
+    let mut running: Vec<Tier> = Vec::new();
+    let mut report = Report::default();
+    loop {
+        let built = !waiting.contains(&Tier::Build) && !running.contains(&Tier::Build);
+        while let Some(tier) = take_next(&mut waiting, &running, built, !waits_for_go) {
+            println!("=== {tier}: {}", tier.purpose());
+            running.push(tier);
+            tasks.spawn(play_one(Arc::clone(&run), tier, alone));
         }
+        if running.is_empty() && waiting.is_empty() {
+            break;
+        }
+        match tasks.join_next().await {
+            Some(Ok(Ended::ControlPlane)) => waits_for_go = false,
+            Some(Ok(Ended::Tier(tier, verdict, output, took))) => {
+                running.retain(|other| *other != tier);
+                show(tier, &verdict, &output, took);
+                report.add(tier, verdict, took);
+            }
+            Some(Err(error)) => return Err(error.into()),
+            None => break,
+        }
+    }
+    report.end(started.elapsed());
+    Ok(report)
+}
+
+/// Those with pods as processes come before all others of their price: there is one of them at a time, and the
+/// others run beside them.
+fn in_line(tiers: &[Tier]) -> Vec<Tier> {
+    let mut line = tiers.to_vec();
+    line.sort_by_key(|tier| tier.runs_tests() && *tier != Tier::Unit && !tier.demand().node);
+    line
+}
+
+fn take_next(
+    waiting: &mut Vec<Tier>,
+    running: &[Tier],
+    built: bool,
+    control_plane: bool,
+) -> Option<Tier> {
+    let ready = |tier: &Tier| {
+        (built || !tier.runs_tests()) && (control_plane || tier.control_plane().is_empty())
     };
-    Tier::ALL.into_iter().filter(wanted).collect()
+    let line: Vec<_> = waiting.iter().map(|tier| (tier.demand(), ready(tier))).collect();
+    let demands: Vec<_> = running.iter().map(|tier| tier.demand()).collect();
+    schedule::next(&line, &demands).map(|place| waiting.remove(place))
+}
+
+async fn play_one(run: Arc<Run>, tier: Tier, alone: bool) -> Ended {
+    let started = Instant::now();
+    let mut output = if alone { Output::Shown } else { Output::Kept(String::new()) };
+    let verdict = run.play(tier, &mut output).await;
+    Ended::Tier(tier, verdict, output, started.elapsed())
+}
+
+/// Builds the control plane's programs in what time the first tiers leave. What goes wrong is told by the
+/// tiers that need them.
+async fn provide(wanted: Vec<Program>) -> Ended {
+    if let Ok(None) = Binaries::obstacle(&wanted).await
+        && let Err(error) = Binaries::provide(&wanted).await
+    {
+        eprintln!("error: {error:#}");
+    }
+    Ended::ControlPlane
+}
+
+fn show(tier: Tier, verdict: &Verdict, output: &Output, took: Duration) {
+    if let Output::Kept(text) = output {
+        println!("\n=== {tier} ended after {:.0} s\n{text}", took.as_secs_f64());
+    }
+    if let Verdict::Skipped(reason) = verdict {
+        eprintln!("\n*** SKIPPED {tier}: {reason}\n");
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn tiers_run_from_cheap_to_dear_whatever_the_order_of_names() {
-        let unnamed: Vec<_> = Tier::ALL.into_iter().filter(|tier| *tier != Tier::Referee).collect();
-        assert_eq!(selected(&[], false), unnamed);
-        assert_eq!(selected(&[Tier::Referee], false), [Tier::Referee]);
-        assert_eq!(selected(&[Tier::Unit, Tier::Fmt], false), [Tier::Fmt, Tier::Unit]);
+    /// The tiers that run at the same time, each time that one has ended: always the first.
+    fn played(tiers: &[Tier]) -> Vec<Vec<Tier>> {
+        let (mut waiting, mut running) = (in_line(tiers), Vec::new());
+        let mut steps = Vec::new();
+        loop {
+            let built = !waiting.contains(&Tier::Build) && !running.contains(&Tier::Build);
+            while let Some(tier) = take_next(&mut waiting, &running, built, true) {
+                running.push(tier);
+            }
+            if running.is_empty() {
+                assert_eq!(waiting, [], "nothing runs and nothing can start");
+                return steps;
+            }
+            steps.push(running.clone());
+            running.remove(0);
+        }
     }
 
     #[test]
-    fn a_filter_leaves_the_tiers_that_have_named_tests() {
-        let named = [
-            Tier::Unit,
-            Tier::Render,
-            Tier::Embedded,
-            Tier::Attack,
-            Tier::Cluster,
-            Tier::Controllers,
-            Tier::Differential,
-            Tier::Image,
-            Tier::Node,
-            Tier::Run,
-            Tier::Yard,
-            Tier::Examples,
-        ];
-        assert_eq!(selected(&[], true), named);
-        assert_eq!(selected(&[Tier::Cluster], true), [Tier::Cluster]);
+    fn everything_runs_and_the_dear_ones_beside_others() {
+        let steps = played(&selected(&[], false));
+        assert_eq!(steps[0], [Tier::Fmt, Tier::Tidy]);
+        assert!(steps.contains(&vec![Tier::Node, Tier::Render]), "{steps:?}");
+        let nodes = |step: &Vec<Tier>| step.iter().filter(|tier| tier.demand().node).count();
+        assert!(steps.iter().all(|step| nodes(step) <= 1), "{steps:?}");
+    }
+
+    #[test]
+    fn nothing_is_run_before_it_is_built() {
+        let (tiers, mut steps) = (selected(&Tier::QUICK, false), Vec::new());
+        steps.extend(played(&tiers));
+        let of = |tier| steps.iter().position(|step| step.contains(&tier)).unwrap();
+        assert!(of(Tier::Build) < of(Tier::Unit) && of(Tier::Unit) < of(Tier::Embedded));
+    }
+
+    #[test]
+    fn what_needs_the_control_plane_waits_for_it() {
+        let mut waiting = vec![Tier::Cluster, Tier::Attack];
+        assert_eq!(take_next(&mut waiting, &[], true, false), Some(Tier::Attack));
+        assert_eq!(take_next(&mut waiting, &[], true, false), None);
+        assert_eq!(take_next(&mut waiting, &[], true, true), Some(Tier::Cluster));
     }
 }

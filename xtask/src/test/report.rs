@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use trainyard_e2e::counts::Counts;
+use super::tiers::Tier;
+use crate::counts::Counts;
 
 /// How a tier ended.
 #[derive(Debug)]
@@ -24,12 +25,19 @@ impl Verdict {
 /// All tiers of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    rows: Vec<(String, Verdict, Duration)>,
+    rows: Vec<(Tier, Verdict, Duration)>,
+    took: Duration,
 }
 
 impl Report {
-    pub(crate) fn add(&mut self, tier: String, verdict: Verdict, took: Duration) {
+    pub(crate) fn add(&mut self, tier: Tier, verdict: Verdict, took: Duration) {
         self.rows.push((tier, verdict, took));
+    }
+
+    /// All have ended, after this time: less than the sum of theirs when some ran beside others.
+    pub(crate) fn end(&mut self, took: Duration) {
+        self.rows.sort_by_key(|(tier, ..)| *tier);
+        self.took = took;
     }
 
     /// Nothing failed, something ran, and in CI nothing was skipped.
@@ -38,13 +46,13 @@ impl Report {
         counts.failed == 0 && counts.passed > 0 && !(ci && skipped > 0)
     }
 
-    fn remarks(&self) -> impl Iterator<Item = (&str, &str)> {
+    fn remarks(&self) -> impl Iterator<Item = (Tier, &str)> {
         self.rows.iter().flat_map(|(tier, verdict, _)| {
             let remarks = match verdict {
                 Verdict::Ran(counts) => &counts.remarks[..],
                 Verdict::Skipped(_) => &[],
             };
-            remarks.iter().map(|remark| (tier.as_str(), remark.as_str()))
+            remarks.iter().map(|remark| (*tier, remark.as_str()))
         })
     }
 
@@ -78,7 +86,7 @@ fn minutes(duration: Duration) -> f64 {
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (tier, verdict, took) in &self.rows {
-            write!(formatter, "{tier:<11} {:>6.2} min  ", minutes(*took))?;
+            write!(formatter, "{:<12} {:>6.2} min  ", tier.name(), minutes(*took))?;
             match verdict {
                 Verdict::Ran(Counts { passed, failed, unsteady: 0, .. }) => {
                     writeln!(formatter, "{passed} passed, {failed} failed")?;
@@ -94,7 +102,7 @@ impl fmt::Display for Report {
             writeln!(formatter, "{tier}: {}", shortened(remark))?;
         }
         let (counts, skipped) = self.sum();
-        let total = minutes(self.rows.iter().map(|row| row.2).sum());
+        let total = minutes(self.took);
         write!(
             formatter,
             "total: {} passed ({} at a second try), {} failed, {skipped} tiers skipped, {total:.2} min",
@@ -110,8 +118,9 @@ mod tests {
     fn report(verdicts: Vec<Verdict>) -> Report {
         let mut report = Report::default();
         for verdict in verdicts {
-            report.add("unit".to_owned(), verdict, Duration::from_secs(30));
+            report.add(Tier::Unit, verdict, Duration::from_secs(30));
         }
+        report.end(Duration::from_secs(45));
         report
     }
 
@@ -139,7 +148,7 @@ mod tests {
         let text = report(vec![ran(3, 1), Verdict::Skipped("no Go".to_owned())]).to_string();
         assert_eq!(
             text.lines().last().unwrap(),
-            "total: 3 passed (0 at a second try), 1 failed, 1 tiers skipped, 1.00 min"
+            "total: 3 passed (0 at a second try), 1 failed, 1 tiers skipped, 0.75 min"
         );
         assert!(text.contains("SKIPPED: no Go"), "{text}");
     }
@@ -153,5 +162,17 @@ mod tests {
         assert_eq!(lines.len(), 4, "{text}");
         assert!(lines[2].starts_with("unit: FAILED a/b (3 ms): no xxx"), "{text}");
         assert!(lines[2].ends_with("x…") && lines[2].chars().count() < 620, "{text}");
+    }
+
+    #[test]
+    fn rows_are_in_the_order_of_the_tiers_whatever_ended_first() {
+        let mut report = Report::default();
+        for tier in [Tier::Yard, Tier::Fmt, Tier::Unit] {
+            report.add(tier, ran(1, 0), Duration::ZERO);
+        }
+        report.end(Duration::ZERO);
+        let text = report.to_string();
+        let names: Vec<_> = text.lines().map(|line| line.split(' ').next().unwrap()).collect();
+        assert_eq!(names, ["fmt", "unit", "yard", "total:"]);
     }
 }

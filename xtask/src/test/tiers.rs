@@ -1,24 +1,21 @@
-//! What each test tier runs. Knows programs and their output; sums and times are `report`'s.
+//! The test tiers: what each is for, what it runs, what it needs first and what it takes of the machine.
+//! Pure; running them is `play`'s.
 
 use std::fmt;
 
-use anyhow::Result;
-use trainyard_e2e::control_plane::{Binaries, Program};
-use trainyard_e2e::counts::Counts;
+use trainyard_testbed::control_plane::Program;
 
-use super::deny;
-use super::packages;
-use super::report::Verdict;
-use crate::cargo::{built_binary, cargo, program, succeeds, succeeds_while_reading};
-use crate::tidy;
+use super::schedule::Demand;
 
 /// A test tier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Tier {
     Fmt,
     Tidy,
     Clippy,
-    Deny,
+    /// What the tiers below run; chosen with them.
+    #[value(skip)]
+    Build,
     Unit,
     Render,
     Embedded,
@@ -34,13 +31,41 @@ pub(crate) enum Tier {
     Referee,
 }
 
+/// What a tier does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Cargo, with these words.
+    Cargo(&'static [&'static str]),
+    /// The house rules.
+    Tidy,
+    /// Compiles the test programs and the binary.
+    Build,
+    /// The tests that need nothing but Rust.
+    Unit,
+    /// One test program.
+    Program(TestProgram),
+}
+
+/// A test target and what it cannot do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TestProgram {
+    /// Its package.
+    pub(crate) package: &'static str,
+    /// Its name.
+    pub(crate) test: &'static str,
+    /// Words for its harness.
+    pub(crate) words: &'static [&'static str],
+    /// A program of the machine without which it has nothing to do, and the word that tries it.
+    pub(crate) tool: Option<(&'static str, &'static str)>,
+}
+
 impl Tier {
     /// From cheap to dear.
     pub(crate) const ALL: [Self; 17] = [
         Self::Fmt,
         Self::Tidy,
         Self::Clippy,
-        Self::Deny,
+        Self::Build,
         Self::Unit,
         Self::Render,
         Self::Embedded,
@@ -56,12 +81,39 @@ impl Tier {
         Self::Referee,
     ];
 
+    /// Between two edits.
+    pub(crate) const QUICK: [Self; 4] = [Self::Fmt, Self::Tidy, Self::Unit, Self::Embedded];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Fmt => "fmt",
+            Self::Tidy => "tidy",
+            Self::Clippy => "clippy",
+            Self::Build => "build",
+            Self::Unit => "unit",
+            Self::Render => "render",
+            Self::Embedded => "embedded",
+            Self::Attack => "attack",
+            Self::Cluster => "cluster",
+            Self::Controllers => "controllers",
+            Self::Differential => "differential",
+            Self::Image => "image",
+            Self::Node => "node",
+            Self::Run => "run",
+            Self::Yard => "yard",
+            Self::Examples => "examples",
+            Self::Referee => "referee",
+        }
+    }
+
     pub(crate) fn purpose(self) -> &'static str {
         match self {
             Self::Fmt => "the code is formatted",
-            Self::Tidy => "lengths, headers, dependency arrows, left-overs",
+            Self::Tidy => {
+                "lengths, headers, arrows, features, licences and sources of dependencies"
+            }
             Self::Clippy => "lints, with warnings as errors",
-            Self::Deny => "licences, sources and duplicates of dependencies",
+            Self::Build => "the test programs and the binary",
             Self::Unit => "everything that needs nothing but Rust",
             Self::Render => "the answers of Go's text/template, asked again",
             Self::Embedded => "the operator on the embedded server, in paused time",
@@ -78,196 +130,96 @@ impl Tier {
         }
     }
 
+    pub(crate) fn work(self) -> Work {
+        match self {
+            Self::Fmt => Work::Cargo(&["fmt", "--all", "--check"]),
+            Self::Tidy => Work::Tidy,
+            Self::Clippy => {
+                Work::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+            }
+            Self::Build => Work::Build,
+            Self::Unit => Work::Unit,
+            Self::Render => Work::Program(TestProgram {
+                package: "trainyard-render",
+                test: "differential",
+                words: &["--include-ignored"],
+                tool: Some(("go", "version")),
+            }),
+            Self::Image => Work::Program(TestProgram {
+                package: "trainyard-image",
+                test: "environments",
+                words: &["--ignored", "--test-threads=1"],
+                tool: Some(("python3", "--version")),
+            }),
+            _ => Work::Program(TestProgram {
+                package: "trainyard-e2e",
+                test: self.name(),
+                words: &[],
+                tool: None,
+            }),
+        }
+    }
+
+    /// What it takes while it runs. Tiers with a control plane or with training wait most of their time.
+    pub(crate) fn demand(self) -> Demand {
+        match self {
+            Self::Clippy | Self::Build | Self::Unit | Self::Cluster | Self::Referee => Demand::ALL,
+            Self::Node | Self::Run | Self::Yard | Self::Examples => Demand::NODE,
+            _ => Demand::ONE,
+        }
+    }
+
+    /// Programs of the real control plane, which are built by Go before it starts.
+    pub(crate) fn control_plane(self) -> &'static [Program] {
+        match self {
+            Self::Cluster | Self::Node | Self::Yard => &Program::ALL,
+            Self::Controllers | Self::Differential | Self::Referee => {
+                &[Program::Etcd, Program::ApiServer, Program::ControllerManager, Program::Kubectl]
+            }
+            Self::Run | Self::Examples => &[Program::Kubectl],
+            _ => &[],
+        }
+    }
+
+    /// Does it run the binary?
+    pub(crate) fn runs_binary(self) -> bool {
+        matches!(self, Self::Node | Self::Run | Self::Yard | Self::Examples)
+    }
+
+    /// Does it run what [`Self::Build`] compiles? It also consists of tests with names then.
+    pub(crate) fn runs_tests(self) -> bool {
+        matches!(self.work(), Work::Unit | Work::Program(_))
+    }
+
     /// Is it left out unless it is named? It builds another project for minutes to ask it.
     pub(crate) fn only_by_name(self) -> bool {
         self == Self::Referee
-    }
-
-    /// Does it consist of tests with names?
-    pub(crate) fn takes_filter(self) -> bool {
-        matches!(
-            self,
-            Self::Unit
-                | Self::Render
-                | Self::Embedded
-                | Self::Attack
-                | Self::Cluster
-                | Self::Controllers
-                | Self::Differential
-                | Self::Image
-                | Self::Node
-                | Self::Run
-                | Self::Yard
-                | Self::Examples
-                | Self::Referee
-        )
-    }
-
-    pub(crate) async fn run(self, filter: Option<&str>, write_docs: bool) -> Result<Verdict> {
-        let counts = match self {
-            Self::Fmt => Counts::one(succeeds(&mut cargo(&["fmt", "--all", "--check"])).await?),
-            Self::Tidy => tidy::run().await?,
-            Self::Clippy => {
-                let words = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-                Counts::one(succeeds(&mut cargo(&words)).await?)
-            }
-            Self::Deny => return deny::run().await,
-            Self::Unit => tests(&["--workspace", "--no-fail-fast"], filter, &[]).await?,
-            Self::Render => return render(filter).await,
-            Self::Embedded => trainyard_e2e::embedded::run(filter).await?,
-            Self::Attack => trainyard_e2e::attack::run(filter).await?,
-            Self::Cluster => return cluster(filter).await,
-            Self::Controllers => return controllers(filter).await,
-            Self::Differential => return differential(filter).await,
-            Self::Image => return image(filter).await,
-            Self::Node => return node(filter).await,
-            Self::Run => return run(filter).await,
-            Self::Yard => return yard(filter, write_docs).await,
-            Self::Examples => return examples(filter).await,
-            Self::Referee => return referee(filter).await,
-        };
-        Ok(Verdict::Ran(counts))
     }
 }
 
 impl fmt::Display for Tier {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Fmt => "fmt",
-            Self::Tidy => "tidy",
-            Self::Clippy => "clippy",
-            Self::Deny => "deny",
-            Self::Unit => "unit",
-            Self::Render => "render",
-            Self::Embedded => "embedded",
-            Self::Attack => "attack",
-            Self::Cluster => "cluster",
-            Self::Controllers => "controllers",
-            Self::Differential => "differential",
-            Self::Image => "image",
-            Self::Node => "node",
-            Self::Run => "run",
-            Self::Yard => "yard",
-            Self::Examples => "examples",
-            Self::Referee => "referee",
-        })
+        formatter.write_str(self.name())
     }
 }
 
-/// Cargo's tests of these packages, with these words for the test programs themselves.
-async fn tests(packages: &[&str], filter: Option<&str>, harness: &[&str]) -> Result<Counts> {
-    let mut command = cargo(&["test"]);
-    command.args(packages).args(filter).arg("--").args(harness);
-    let mut counts = Counts::default();
-    let succeeded = succeeds_while_reading(&mut command, |line| {
-        counts += test_result(line).unwrap_or_default();
-        if line.starts_with("test ") && line.ends_with(" ... FAILED") {
-            counts.remarks.push(line.to_owned());
+/// Without names every tier that need not be named; with a filter only those that have tests to filter.
+/// What they run is compiled by a tier of its own.
+pub(crate) fn selected(named: &[Tier], filtered: bool) -> Vec<Tier> {
+    let wanted = |tier: &Tier| {
+        if named.is_empty() {
+            !tier.only_by_name() && (!filtered || tier.runs_tests())
+        } else {
+            named.contains(tier)
         }
-    })
-    .await?;
-    if !succeeded && counts.failed == 0 {
-        counts.failed = 1;
-        counts
-            .remarks
-            .push("it did not compile, or a test took the whole process with it".to_owned());
-    }
-    Ok(counts)
-}
-
-/// The counts of a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; …`.
-fn test_result(line: &str) -> Option<Counts> {
-    let (_, numbers) = line.strip_prefix("test result: ")?.split_once(". ")?;
-    let number_before = |word: &str| {
-        let part = numbers.split(';').find_map(|part| part.trim().strip_suffix(word))?;
-        part.trim().parse().ok()
     };
-    let passed = number_before("passed")?;
-    Some(Counts { passed, failed: number_before("failed")?, ..Counts::default() })
-}
-
-async fn cluster(filter: Option<&str>) -> Result<Verdict> {
-    if let Some(obstacle) = Binaries::obstacle(&Program::ALL).await? {
-        return Ok(Verdict::Skipped(obstacle));
+    let mut tiers: Vec<_> =
+        Tier::ALL.into_iter().filter(|tier| *tier != Tier::Build && wanted(tier)).collect();
+    if tiers.iter().any(|tier| tier.runs_tests()) {
+        tiers.push(Tier::Build);
+        tiers.sort_unstable();
     }
-    Ok(Verdict::Ran(trainyard_e2e::suite::run(filter).await?))
-}
-
-async fn controllers(filter: Option<&str>) -> Result<Verdict> {
-    if let Some(obstacle) = Binaries::obstacle(&[Program::Etcd, Program::ApiServer]).await? {
-        return Ok(Verdict::Skipped(obstacle));
-    }
-    Ok(Verdict::Ran(trainyard_e2e::controllers::run(filter).await?))
-}
-
-async fn differential(filter: Option<&str>) -> Result<Verdict> {
-    if let Some(obstacle) = Binaries::obstacle(&[Program::Etcd, Program::ApiServer]).await? {
-        return Ok(Verdict::Skipped(obstacle));
-    }
-    Ok(Verdict::Ran(trainyard_e2e::differential::run(filter).await?))
-}
-
-async fn referee(filter: Option<&str>) -> Result<Verdict> {
-    let obstacle = Binaries::obstacle(&[Program::Etcd, Program::ApiServer]).await?;
-    if let Some(obstacle) = obstacle.or(trainyard_e2e::referee::obstacle().await) {
-        return Ok(Verdict::Skipped(obstacle));
-    }
-    Ok(Verdict::Ran(trainyard_e2e::referee::run(filter).await?))
-}
-
-async fn render(filter: Option<&str>) -> Result<Verdict> {
-    let go = program("go").arg("version").output().await;
-    if !go.is_ok_and(|output| output.status.success()) {
-        return Ok(Verdict::Skipped("there is no Go".to_owned()));
-    }
-    let packages = ["--workspace", "--test", "differential", "--no-fail-fast"];
-    Ok(Verdict::Ran(tests(&packages, filter, &["--include-ignored"]).await?))
-}
-
-async fn image(filter: Option<&str>) -> Result<Verdict> {
-    let python = program("python3").arg("--version").output().await;
-    if !python.is_ok_and(|output| output.status.success()) {
-        return Ok(Verdict::Skipped("there is no python3".to_owned()));
-    }
-    let harness = ["--ignored", "--test-threads=1"];
-    let packages = ["--workspace", "--test", "environments", "--no-fail-fast"];
-    Ok(Verdict::Ran(tests(&packages, filter, &harness).await?))
-}
-
-async fn node(filter: Option<&str>) -> Result<Verdict> {
-    if let Some(obstacle) = Binaries::obstacle(&Program::ALL).await? {
-        return Ok(Verdict::Skipped(obstacle));
-    }
-    packages::install(&packages::OUTBOUND).await?;
-    let binary = built_binary(false).await?;
-    Ok(Verdict::Ran(trainyard_e2e::node::run(&binary, filter).await?))
-}
-
-async fn run(filter: Option<&str>) -> Result<Verdict> {
-    if let Some(obstacle) = Binaries::obstacle(&[Program::Kubectl]).await? {
-        return Ok(Verdict::Skipped(obstacle));
-    }
-    let binary = built_binary(false).await?;
-    Ok(Verdict::Ran(trainyard_e2e::run::run(&binary, filter).await?))
-}
-
-async fn yard(filter: Option<&str>, write: bool) -> Result<Verdict> {
-    if let Some(obstacle) = Binaries::obstacle(&Program::ALL).await? {
-        return Ok(Verdict::Skipped(obstacle));
-    }
-    packages::install(&packages::OUTBOUND).await?;
-    let binary = built_binary(false).await?;
-    let wish = trainyard_e2e::yard::Wish { filter, write };
-    Ok(Verdict::Ran(trainyard_e2e::yard::run(&binary, wish).await?))
-}
-
-async fn examples(filter: Option<&str>) -> Result<Verdict> {
-    if let Some(obstacle) = Binaries::obstacle(&[Program::Kubectl]).await? {
-        return Ok(Verdict::Skipped(obstacle));
-    }
-    packages::install(&packages::BROWSER).await?;
-    let binary = built_binary(false).await?;
-    Ok(Verdict::Ran(trainyard_e2e::examples::run(&binary, filter).await?))
+    tiers
 }
 
 #[cfg(test)]
@@ -275,18 +227,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn result_lines_of_the_test_harness_are_counted() {
-        let line = "test result: FAILED. 12 passed; 2 failed; 1 ignored; 0 measured; 0 filtered \
-                    out; finished in 0.03s";
-        let counts = Counts { passed: 12, failed: 2, ..Counts::default() };
-        assert_eq!(test_result(line), Some(counts));
-        assert_eq!(test_result("test result::parses ... ok"), None);
-        assert_eq!(test_result("running 3 tests"), None);
+    fn tiers_run_from_cheap_to_dear_whatever_the_order_of_names() {
+        let unnamed: Vec<_> = Tier::ALL.into_iter().filter(|tier| *tier != Tier::Referee).collect();
+        assert_eq!(selected(&[], false), unnamed);
+        assert_eq!(selected(&[Tier::Tidy, Tier::Fmt], false), [Tier::Fmt, Tier::Tidy]);
+    }
+
+    #[test]
+    fn what_is_run_is_compiled_first() {
+        assert_eq!(selected(&[Tier::Referee], false), [Tier::Build, Tier::Referee]);
+        assert_eq!(
+            selected(&Tier::QUICK, false),
+            [Tier::Fmt, Tier::Tidy, Tier::Build, Tier::Unit, Tier::Embedded]
+        );
+        assert_eq!(selected(&[Tier::Clippy], false), [Tier::Clippy]);
+    }
+
+    #[test]
+    fn a_filter_leaves_the_tiers_that_have_named_tests() {
+        let named: Vec<_> = Tier::ALL[3..16].to_vec();
+        assert_eq!(named.first(), Some(&Tier::Build));
+        assert_eq!(selected(&[], true), named);
+        assert_eq!(selected(&[Tier::Cluster], true), [Tier::Build, Tier::Cluster]);
     }
 
     #[test]
     fn names_on_the_command_line_are_the_names_in_the_report() {
-        for tier in Tier::ALL {
+        for tier in Tier::ALL.into_iter().filter(|tier| *tier != Tier::Build) {
             let name = clap::ValueEnum::to_possible_value(&tier).unwrap();
             assert_eq!(name.get_name(), tier.to_string());
         }

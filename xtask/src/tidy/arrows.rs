@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Finding;
 
 /// Each crate of the workspace with the crates of the workspace that it may use.
-const ALLOWED: [(&str, &[&str]); 13] = [
+const ALLOWED: [(&str, &[&str]); 14] = [
     ("trainyard-schema", &[]),
     ("trainyard-api", &["trainyard-schema"]),
     ("trainyard-apiserver", &["trainyard-schema"]),
@@ -40,9 +40,11 @@ const ALLOWED: [(&str, &[&str]); 13] = [
             "trainyard-core",
             "trainyard-operator",
             "trainyard-sched",
+            "trainyard-testbed",
         ],
     ),
-    ("xtask", &["trainyard-e2e"]),
+    ("trainyard-testbed", &[]),
+    ("xtask", &["trainyard-testbed"]),
 ];
 
 /// Crates that decide and never act: what would let them act is kept out.
@@ -50,6 +52,10 @@ const PURE: [&str; 5] =
     ["trainyard-schema", "trainyard-sched", "trainyard-api", "trainyard-core", "trainyard-render"];
 const ACTING: [&str; 8] =
     ["tokio", "kube", "kube-client", "kube-runtime", "futures", "hyper", "reqwest", "rand"];
+
+/// What the developer's commands link: they start before anything large is compiled.
+const LIGHT: [&str; 2] = ["trainyard-testbed", "xtask"];
+const HEAVY: [&str; 4] = ["kube", "k8s-openapi", "hyper", "axum"];
 
 /// A crate of the workspace and what its manifest names, of every kind.
 #[derive(Debug, PartialEq, Eq)]
@@ -100,6 +106,12 @@ pub(crate) fn examine(dependencies: &Dependencies) -> Vec<Finding> {
             Finding::Error(format!("{name} must not depend on {target}: it decides and never acts"))
         }));
     }
+    if LIGHT.contains(&name.as_str()) {
+        let heavy = dependencies.foreign.iter().filter(|target| HEAVY.contains(&target.as_str()));
+        findings.extend(heavy.map(|target| {
+            Finding::Error(format!("{name} must not depend on {target}: it compiles in seconds"))
+        }));
+    }
     findings
 }
 
@@ -125,6 +137,13 @@ mod tests {
     fn pure_crates_have_nothing_to_act_with() {
         assert_eq!(check("trainyard-core", &[], &["tokio", "kube", "jiff"]), 2);
         assert_eq!(check("trainyard-operator", &[], &["tokio", "kube"]), 0);
+    }
+
+    #[test]
+    fn the_developer_s_commands_stay_light() {
+        assert_eq!(check("xtask", &["trainyard-testbed"], &["tokio", "clap"]), 0);
+        assert_eq!(check("xtask", &["trainyard-e2e"], &[]), 1);
+        assert_eq!(check("trainyard-testbed", &[], &["kube", "k8s-openapi", "rustls"]), 2);
     }
 
     #[test]

@@ -3,15 +3,17 @@
 
 mod arrows;
 mod default_run;
+mod dependencies;
 mod lints;
 mod text;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
-use trainyard_e2e::counts::Counts;
+use anyhow::{Context, Result};
 
-use crate::cargo::{cargo, program, workspace};
+use crate::cargo::{answer, cargo, program, workspace};
+use crate::counts::Counts;
+use crate::output::Output;
 
 const LINTS: &str = "clippy.toml";
 
@@ -25,25 +27,26 @@ pub(crate) enum Finding {
 }
 
 /// Checks the whole tree. Each file and each crate is one check.
-pub(crate) async fn run() -> Result<Counts> {
+pub(crate) async fn run(output: &mut Output) -> Result<Counts> {
     let mut counts = Counts::default();
     let mut record = |findings: Vec<Finding>| {
         counts += Counts::one(!findings.iter().any(|f| matches!(f, Finding::Error(_))));
         for finding in findings {
             match finding {
-                Finding::Warning(message) => println!("warning: {message}"),
-                Finding::Error(message) => eprintln!("error: {message}"),
+                Finding::Warning(message) => output.line(&format!("warning: {message}")),
+                Finding::Error(message) => output.line(&format!("error: {message}")),
             }
         }
     };
     let root = workspace();
     let lints = std::fs::read_to_string(root.join(LINTS)).context("cannot read clippy.toml")?;
-    for path in files(&root).await? {
+    let files = files(&root).await?;
+    for path in &files {
         // Files that are not text, or that were deleted and not yet committed, have no lines.
-        if let Ok(content) = std::fs::read_to_string(root.join(&path)) {
-            record(text::examine(&path, &content));
+        if let Ok(content) = std::fs::read_to_string(root.join(path)) {
+            record(text::examine(path, &content));
             if path.ends_with(LINTS) {
-                record(lints::examine(&lints, &path, &content));
+                record(lints::examine(&lints, path, &content));
             }
         }
     }
@@ -52,16 +55,16 @@ pub(crate) async fn run() -> Result<Counts> {
     for dependencies in arrows::parse(&metadata)? {
         record(arrows::examine(&dependencies));
     }
-    println!("tidy: {} checks passed, {} failed", counts.passed, counts.failed);
+    for findings in dependencies::examine(&root, &files).await? {
+        record(findings);
+    }
+    output.line(&format!("tidy: {} checks passed, {} failed", counts.passed, counts.failed));
     Ok(counts)
 }
 
 async fn metadata() -> Result<Vec<u8>> {
     let words = ["metadata", "--no-deps", "--format-version", "1", "--offline"];
-    let output = cargo(&words).output().await.context("cannot run `cargo metadata`")?;
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "`cargo metadata` failed: {stderr}");
-    Ok(output.stdout)
+    answer(&mut cargo(&words)).await
 }
 
 /// The project's files, relative to its root: what Git tracks or would; in a tree without Git,

@@ -1,14 +1,16 @@
 //! Bodies that are too large, too deep or no objects at all.
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 
 use super::ground::{Ground, MAPS, codes};
-use super::{Attack, attacks};
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Attack> {
-    attacks!["bodies":
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
+    cases!["bodies":
         over_three_megabytes,
         endless_and_chunked,
         an_object_too_large,

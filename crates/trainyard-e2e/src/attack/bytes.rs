@@ -1,5 +1,6 @@
 //! Bytes that are no HTTP, or HTTP that two readers might read differently.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -7,10 +8,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::ground::{Ground, MAPS, codes};
-use super::{Attack, attacks};
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Attack> {
-    attacks!["bytes":
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
+    cases!["bytes":
         noise_instead_of_tls,
         noise_inside_tls,
         two_lengths,

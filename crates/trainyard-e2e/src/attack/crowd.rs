@@ -1,5 +1,6 @@
 //! More clients than the server takes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -9,10 +10,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::ground::{BODIES_MB, CONNECTIONS, Ground, IN_FLIGHT, LONG, MAPS, hear};
-use super::{Attack, attacks};
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Attack> {
-    attacks!["crowd": requests, watches, bytes_of_bodies, connections, connections_that_come_and_go]
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
+    cases!["crowd": requests, watches, bytes_of_bodies, connections, connections_that_come_and_go]
 }
 
 /// What came of requests whose bodies do not come as a whole.

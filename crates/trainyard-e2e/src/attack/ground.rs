@@ -1,6 +1,6 @@
 //! What attacks stand on: a server with tight bounds, and ways to be rude to it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -34,7 +34,7 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    pub(super) async fn open() -> Result<Self> {
+    pub(super) async fn open(program: &Path) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("trainyard-attack-").tempdir()?;
         let wanted = Wanted {
             folder: Some(folder.path().join("store")),
@@ -44,7 +44,7 @@ impl Ground {
             patience: Some(SECONDS),
             bodies_mb: Some(BODIES_MB),
         };
-        let lone = Lone::start(&wanted).await?;
+        let lone = Lone::start(program, &wanted).await?;
         let ground = Self { lone, folder };
         let namespace = json!({"metadata": {"name": "attack"}});
         ground.must(Method::POST, "/api/v1/namespaces", &namespace.to_string(), &[201]).await?;

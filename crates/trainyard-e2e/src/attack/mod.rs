@@ -12,65 +12,96 @@ mod power;
 mod slow;
 mod strangers;
 
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use futures::future::LocalBoxFuture;
+use tokio::sync::Mutex;
 
-use crate::counts::Counts;
-use crate::suite::report::Report;
+use crate::harness::{Case, Phase, Tier, cases};
 use ground::Ground;
 
 /// No attack takes longer.
 const LONGEST: Duration = Duration::from_mins(3);
+/// No series of lost power takes longer.
+const POWER: Duration = Duration::from_mins(20);
 /// How much more memory than at the start a server may have after an attack, in MB. What one large
 /// object takes while it is looked at stays with the allocator; it must not add up.
 const MORE: f64 = 512.0;
 
-/// One attack.
-struct Attack {
-    name: &'static str,
-    play: for<'g> fn(&'g Ground) -> LocalBoxFuture<'g, Result<()>>,
+/// The server under attack, and whether it has stood all attacks. One that has not is replaced.
+struct Target {
+    program: PathBuf,
+    state: Mutex<State>,
 }
 
-/// Writes an attack down under the name of its function.
-macro_rules! attacks {
-    ($group:literal: $($name:ident),* $(,)?) => {
-        vec![$($crate::attack::Attack {
-            name: concat!($group, "/", stringify!($name)),
-            play: |ground| Box::pin($name(ground)),
-        }),*]
+#[derive(Default)]
+struct State {
+    /// The server, and its memory at the start in MB.
+    ground: Option<(Arc<Ground>, f64)>,
+    fallen: Vec<String>,
+}
+
+/// Runs the tier. `program` serves the embedded API alone.
+#[must_use]
+pub fn run(program: &str) -> ExitCode {
+    Tier::in_real_time(async { Ok(None) }, |tier, real| {
+        let all = [bodies::all(), bytes::all(), crowd::all(), slow::all(), strangers::all()];
+        let target = real.fixture({
+            let program = PathBuf::from(program);
+            async move || {
+                let state = Mutex::default();
+                Ok(Arc::new(Target { program: program.clone(), state }))
+            }
+        });
+        let all = all.into_iter().flatten().map(|case| against(case.below("attack"))).collect();
+        tier.run(Phase::new(&target, all).one_by_one());
+        tier.judge(&target, cases!["attack": the_server_stands]);
+        let power = vec![Case::new(power::name(), power_is_lost).within(POWER)];
+        tier.run(Phase::new(&target, power).tried_once());
+        Ok(())
+    })
+}
+
+/// An attack, and a look at the server after it.
+fn against(attack: Case<Arc<Ground>>) -> Case<Arc<Target>> {
+    let (name, attack) = (attack.name.clone(), attack.within(LONGEST));
+    let play = move |target| play(target, attack.clone());
+    Case::new(name, play).within(LONGEST * 2)
+}
+
+async fn play(target: Arc<Target>, attack: Case<Arc<Ground>>) -> Result<()> {
+    let mut state = target.state.lock().await;
+    let (mut ground, base) = if let Some(standing) = state.ground.take() {
+        standing
+    } else {
+        let ground = Ground::open(&target.program).await?;
+        let base = ground.lone.memory()?;
+        (Arc::new(ground), base)
     };
+    let result = attack.play(Arc::clone(&ground)).await;
+    match stands(&mut ground, base).await {
+        Ok(()) => state.ground = Some((ground, base)),
+        Err(error) => state.fallen.push(format!("{}: {error:#}", attack.name)),
+    }
+    result
 }
-use attacks;
 
-/// Plays the attacks whose names contain `filter`.
-pub async fn run(filter: Option<&str>) -> Result<Counts> {
-    let report = Report::in_real_time();
-    let wants = |name: &str| filter.is_none_or(|filter| name.contains(filter));
-    let all = [bodies::all(), bytes::all(), crowd::all(), slow::all(), strangers::all()];
-    let mut ground = Ground::open().await?;
-    let base = ground.lone.memory()?;
-    for attack in all.into_iter().flatten().filter(|attack| wants(attack.name)) {
-        let name = format!("attack/{}", attack.name);
-        report.play(&name, LONGEST, async |_| (attack.play)(&ground).await).await;
-        let stands = stands(&mut ground, base).await;
-        if stands.is_err() {
-            report.tell(&format!("{name}/the_server_stands"), &stands, Duration::ZERO);
-            ground = Ground::open().await?;
-        }
-    }
-    let name = "power/lost_two_hundred_times";
-    if wants(name) {
-        let begun = Instant::now();
-        report.tell(&format!("attack/{name}"), &power::lost().await, begun.elapsed());
-    }
-    Ok(report.finish())
+async fn the_server_stands(target: &Target) -> Result<()> {
+    let fallen = &target.state.lock().await.fallen;
+    ensure!(fallen.is_empty(), "it fell:\n{}", fallen.join("\n"));
+    Ok(())
+}
+
+async fn power_is_lost(target: &Target) -> Result<()> {
+    power::lost(&target.program).await
 }
 
 /// The server goes on after an attack.
-async fn stands(ground: &mut Ground, base: f64) -> Result<()> {
-    ground.lone.check()?;
+async fn stands(ground: &mut Arc<Ground>, base: f64) -> Result<()> {
+    Arc::get_mut(ground).context("an attack goes on after its end")?.lone.check()?;
     ground.door().must_answer().await.context("after the attack")?;
     let memory = ground.lone.memory()?;
     ensure!(memory < base + MORE, "the server has grown from {base:.0} MB to {memory:.0} MB");

@@ -17,7 +17,10 @@ use tokio::task::JoinHandle;
 use crate::lone::{Lone, Wanted};
 use crate::raw::Door;
 
-const ROUNDS: u64 = 200;
+/// How often power is lost, usually and where there is much time.
+const ROUNDS: [u64; 2] = [60, 200];
+/// Says that there is much time.
+const LONG: &str = "TRAINYARD_LONG";
 const WRITERS: usize = 4;
 /// Objects of each writer.
 const OBJECTS: u64 = 3;
@@ -44,21 +47,34 @@ fn with<T>(shared: &Shared, action: impl FnOnce(&mut Witness) -> T) -> T {
     action(&mut shared.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
+fn rounds() -> u64 {
+    let is_long = std::env::var_os(LONG).is_some_and(|value| !value.is_empty() && value != "0");
+    ROUNDS[usize::from(is_long)]
+}
+
+/// What the case is called.
+pub(super) fn name() -> String {
+    format!("attack/power/lost_{}_times", rounds())
+}
+
 /// Loses power so often, and looks after each time.
-pub(super) async fn lost() -> Result<()> {
+pub(super) async fn lost(program: &Path) -> Result<()> {
+    let rounds = rounds();
     let folder = tempfile::Builder::new().prefix("trainyard-power-").tempdir()?;
     let shared = Shared::default();
-    for round in 0..ROUNDS {
-        once(folder.path(), &shared, round).await.with_context(|| format!("round {round}"))?;
+    for round in 0..rounds {
+        once(program, folder.path(), &shared, round)
+            .await
+            .with_context(|| format!("round {round}"))?;
     }
     let acknowledged = with(&shared, |witness| witness.acknowledged);
-    ensure!(acknowledged > ROUNDS * 2, "only {acknowledged} writes in {ROUNDS} rounds");
+    ensure!(acknowledged > rounds * 2, "only {acknowledged} writes in {rounds} rounds");
     Ok(())
 }
 
-async fn once(folder: &Path, shared: &Shared, round: u64) -> Result<()> {
+async fn once(program: &Path, folder: &Path, shared: &Shared, round: u64) -> Result<()> {
     let wanted = Wanted { folder: Some(folder.join("store")), ..Wanted::default() };
-    let mut lone = Lone::start(&wanted).await?;
+    let mut lone = Lone::start(program, &wanted).await?;
     lone.check()?;
     let door = lone.door().clone();
     if round == 0 {

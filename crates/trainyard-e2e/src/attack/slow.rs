@@ -1,5 +1,6 @@
 //! Clients that send too slowly, or do not read what they asked for.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -10,10 +11,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 use super::ground::{Ground, MAPS, SECONDS, codes, hear};
-use super::{Attack, attacks};
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Attack> {
-    attacks!["slow": heads, bodies, readers_of_lists, readers_of_tables, readers_of_watches]
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
+    cases!["slow": heads, bodies, readers_of_lists, readers_of_tables, readers_of_watches]
 }
 
 /// Longer than the server's patience, with room for a slow machine.

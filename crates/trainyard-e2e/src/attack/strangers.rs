@@ -1,17 +1,18 @@
 //! Clients that may not come in, and those who ask for another server.
 
 use std::fs;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use http::Method;
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, date_time_ymd};
 
 use super::ground::{Ground, MAPS, codes};
-use super::{Attack, attacks};
+use crate::harness::{Case, cases};
 use crate::raw::Shown;
 
-pub(super) fn all() -> Vec<Attack> {
-    attacks!["strangers":
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
+    cases!["strangers":
         without_credentials,
         with_wrong_tokens,
         with_expired_certificates,

@@ -50,7 +50,8 @@ fn differences(before: &BTreeMap<String, String>, after: &BTreeMap<String, Strin
     changed
 }
 
-/// Waits until nothing is written for a while.
+/// Waits for what the last cases have left to do, such as nodes that fall silent; [`stays`] tells whether that
+/// was all.
 pub(super) async fn settle(ground: &Ground) -> Result<()> {
     let started = Instant::now();
     let mut before = revisions(ground).await?;

@@ -4,8 +4,8 @@ use anyhow::Result;
 use serde_json::json;
 use trainyard_operator::Options;
 
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
-use crate::scenarios::{Scenario, scenarios};
 use crate::seen::Seen;
 use crate::world::World;
 
@@ -16,8 +16,8 @@ pub(super) fn options(options: &mut Options) {
 }
 
 /// All stories.
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["crash":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["crash":
         started_and_succeeded,
         failed,
         restarted_once,

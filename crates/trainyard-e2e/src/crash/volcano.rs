@@ -3,25 +3,23 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::scenarios::Scenario;
+use crate::harness::{Case, cases};
 use crate::volcano::{Scene, policy, task, vcjob};
+use crate::world::World;
 
 /// What the names of these stories begin with.
 pub(super) const PREFIX: &str = "crash/volcano";
 
-/// Stories named after their functions, each in a scene of its own.
-macro_rules! stories {
-    ($($play:ident),+ $(,)?) => {
-        vec![$(Scenario::new(
-            concat!("crash/volcano_", stringify!($play)),
-            |world| async move { $play(Scene::over(world)).await },
-        )),+]
-    };
-}
-
 /// All stories.
-pub(super) fn all() -> Vec<Scenario> {
-    stories![completed, evicted_and_restarted, failed_for_good, suspended_and_resumed]
+pub(super) fn all() -> Vec<Case<World>> {
+    let stories: Vec<Case<Scene>> = cases!["crash/volcano":
+        completed,
+        evicted_and_restarted,
+        failed_for_good,
+        suspended_and_resumed,
+    ];
+    let open = async |world: World, _: &str| Ok(Scene::over(world));
+    stories.into_iter().map(|story| story.over(open)).collect()
 }
 
 async fn completed(scene: Scene) -> Result<()> {

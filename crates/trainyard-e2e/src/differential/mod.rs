@@ -10,79 +10,110 @@ mod compare;
 mod plain;
 mod story;
 
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use futures::StreamExt as _;
 use http::Method;
 use kube::Client;
 use serde_json::json;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use trainyard_apiserver::Server;
 use trainyard_apiserver::controllers;
 
-use crate::control_plane::{ControlPlane, Identity, Options};
+use crate::control_plane::{ControlPlane, Identity, Options, Program};
 use crate::controllers::CERTIFICATE;
-use crate::counts::Counts;
+use crate::harness::{Case, Phase, Tier, cases, note};
 use crate::rest::Rest;
-use crate::suite::report::{Report, bounded, say};
+use crate::setup;
 use allowed::Allowed;
 use ask::Side;
 use story::Story;
 
 /// Stories under way at the same time.
 const AT_ONCE: usize = 6;
-/// No story takes longer.
-const LONGEST: Duration = Duration::from_mins(2);
 /// More differences of one story are not told.
 const MOST_TOLD: usize = 100;
 
-/// Plays the stories whose names contain `filter` on both servers and compares every answer.
-pub async fn run(filter: Option<&str>) -> Result<Counts> {
-    let stories = story::all()?;
-    let allowed = Allowed::read()?;
-    let mut plane = ControlPlane::start(Options {
-        controller_manager: false,
-        audit: false,
-        // Pods need accounts here, as on any cluster.
-        api_server_flags: vec!["--disable-admission-plugins=".to_owned()],
-        ..Options::default()
-    })
-    .await?;
-    let address = plane.url().trim_start_matches("https://").to_owned();
-    let settings = trainyard_apiserver::Settings { address, ..Default::default() };
-    let server = Server::open(settings)?;
-    let real = plane.client(Identity::Admin)?;
-    let ours = server.client(&plane.user(Identity::Admin));
-    furnish(&real, &ours).await?;
-    // The real server ends definitions by itself.
-    let stop = CancellationToken::new();
-    tokio::spawn(controllers::run_definitions(ours.clone(), stop.clone()));
-    let report = Report::default();
-    let wanted: Vec<&Story> = stories
-        .iter()
-        .filter(|story| filter.is_none_or(|filter| story.name.contains(filter)))
-        .collect();
-    let requests: usize = wanted.iter().map(|story| story.requests()).sum();
-    let one = async |story: &Story| {
-        let begun = Instant::now();
-        let result = bounded(LONGEST, play(story, &real, &ours, &allowed)).await;
-        report.tell(&story.name, &result, begun.elapsed());
-    };
-    let (first, others): (Vec<&Story>, Vec<&Story>) =
-        wanted.into_iter().partition(|story| story.first);
-    futures::stream::iter(first).for_each_concurrent(AT_ONCE, one).await;
-    define(&real).await?;
-    define(&ours).await?;
-    futures::stream::iter(others).for_each_concurrent(AT_ONCE, one).await;
-    if filter.is_none() {
-        report.tell("allowed/every_line_is_needed", &allowed.all_needed(), Duration::ZERO);
+/// Both servers.
+struct Pair {
+    real: Client,
+    ours: Client,
+    allowed: Allowed,
+    plane: Mutex<ControlPlane>,
+    server: Server,
+    stop: CancellationToken,
+}
+
+impl Pair {
+    async fn start() -> Result<Arc<Self>> {
+        let plane = ControlPlane::start(Options {
+            controller_manager: false,
+            audit: false,
+            // Pods need accounts here, as on any cluster.
+            api_server_flags: vec!["--disable-admission-plugins=".to_owned()],
+            ..Options::default()
+        })
+        .await?;
+        let address = plane.url().trim_start_matches("https://").to_owned();
+        let settings = trainyard_apiserver::Settings { address, ..Default::default() };
+        let server = Server::open(settings)?;
+        let real = plane.client(Identity::Admin)?;
+        let ours = server.client(&plane.user(Identity::Admin));
+        furnish(&real, &ours).await?;
+        // The real server ends definitions by itself.
+        let stop = CancellationToken::new();
+        tokio::spawn(controllers::run_definitions(ours.clone(), stop.clone()));
+        let (allowed, plane) = (Allowed::read()?, Mutex::new(plane));
+        Ok(Arc::new(Self { real, ours, allowed, plane, server, stop }))
     }
-    stop.cancel();
-    server.close().await;
-    plane.check()?;
-    say(&format!("{requests} requests to each server"));
-    Ok(report.finish())
+}
+
+/// Runs the tier.
+#[must_use]
+pub fn run() -> ExitCode {
+    Tier::in_real_time(setup::programs(&Program::ALL), |tier, real| {
+        let (first, others): (Vec<Story>, Vec<Story>) =
+            story::all()?.into_iter().partition(|story| story.first);
+        let requests: usize = first.iter().chain(&others).map(Story::requests).sum();
+        let pair = real.fixture(Pair::start);
+        tier.run(Phase::new(&pair, compared(first)).at_once(AT_ONCE).tried_once());
+        let defined = real.fixture({
+            let pair = Arc::clone(&pair);
+            async move || {
+                let pair = pair.get().await?;
+                define(&pair.real).await?;
+                define(&pair.ours).await?;
+                Ok(pair)
+            }
+        });
+        tier.run(Phase::new(&defined, compared(others)).at_once(AT_ONCE).tried_once());
+        tier.judge_all(&pair, cases!["allowed": every_line_is_needed]);
+        tier.judge(&pair, cases!["servers": still_run]);
+        note(format_args!("all stories have {requests} requests to each server"));
+        Ok(())
+    })
+}
+
+/// Stories as cases.
+fn compared(stories: Vec<Story>) -> Vec<Case<Arc<Pair>>> {
+    let case = |story: Story| {
+        let story = Arc::new(story);
+        let name = story.name.clone();
+        Case::new(name, move |pair| play(Arc::clone(&story), pair))
+    };
+    stories.into_iter().map(case).collect()
+}
+
+async fn every_line_is_needed(pair: &Pair) -> Result<()> {
+    pair.allowed.all_needed()
+}
+
+async fn still_run(pair: &Pair) -> Result<()> {
+    pair.stop.cancel();
+    pair.server.close().await;
+    pair.plane.lock().await.check()
 }
 
 /// Gives both servers what a fresh cluster has.
@@ -105,7 +136,8 @@ async fn define(client: &Client) -> Result<()> {
 }
 
 /// Plays one story in a namespace of its own.
-async fn play(story: &Story, real: &Client, ours: &Client, allowed: &Allowed) -> Result<()> {
+async fn play(story: Arc<Story>, pair: Arc<Pair>) -> Result<()> {
+    let Pair { real, ours, allowed, .. } = &*pair;
     let namespace = story.namespace();
     for client in [real, ours] {
         open(client, &namespace).await?;

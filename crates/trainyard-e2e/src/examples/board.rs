@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use super::{PATIENCE, browser};
 use crate::check::contains;
-use crate::suite::report::say;
+use crate::harness::note;
 use crate::yard::Bed;
 
 /// TensorBoard looks for new summaries only every so often.
@@ -52,7 +52,7 @@ pub(super) async fn shows(url: &str, runs: &[&str], tags: &[&str]) -> Result<()>
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let Some(dom) = browser::page(&format!("{url}/?darkMode=false#timeseries")).await? else {
-        say("note    there is no browser here; the page is only asked for");
+        note("there is no browser here; the page is only asked for");
         return Ok(());
     };
     let missing: Vec<_> = runs.iter().chain(tags).filter(|part| !dom.contains(**part)).collect();

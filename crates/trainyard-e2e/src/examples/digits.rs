@@ -24,11 +24,25 @@ pub(super) async fn play(bed: &Bed) -> Result<()> {
     board::shows(&board, &["train", "evaluation"], &["loss", "accuracy"]).await?;
     let told = bed.ok(&["describe", "pod", "digits-tensorboard-0"]).await?;
     contains("describe", &told, &["Reachable", &board])?;
+    is_told(bed).await?;
     bed.ok(&["delete", "-f", &manifest]).await?;
     bed.until(&["get", "pod,service", "-o", "name"], "an end of its pods", |left| {
         !left.contains("digits")
     })
     .await?;
     ensure!(board::is_closed(&board), "{board} still answers after the job is deleted");
+    Ok(())
+}
+
+/// What kubectl tells of the job, its chief and its claim.
+async fn is_told(bed: &Bed) -> Result<()> {
+    contains("get tfjob", &bed.ok(&["get", "tfjob"]).await?, &["digits", "Succeeded"])?;
+    let told = bed.ok(&["describe", "tfjob", "digits"]).await?;
+    let parts = ["TFJobSucceeded", "Created pod: digits-chief-0", "Created service: digits-ps-0"];
+    contains("describe", &told, &parts)?;
+    let table = bed.ok(&["get", "pod", "digits-chief-0"]).await?;
+    contains("the chief", &table, &["Completed"])?;
+    let volume = bed.ok(&["get", "pvc", "digits-model", "-o", "jsonpath={.status.phase}"]).await?;
+    ensure!(volume == "Bound", "the claim is {volume}");
     Ok(())
 }

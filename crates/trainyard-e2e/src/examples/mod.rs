@@ -12,39 +12,30 @@ mod seeds;
 mod volcano;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use futures::future::BoxFuture;
+use tokio::sync::Mutex;
 
-use crate::counts::Counts;
-use crate::suite::report::Report;
+use crate::control_plane::Program;
+use crate::harness::{Case, Phase, Tier, cases, product, within};
+use crate::setup;
 use crate::yard::Bed;
 
 /// Several replicas import TensorFlow on two cores; once, an environment is made.
 const PATIENCE: Duration = Duration::from_mins(12);
-
-/// One example on a running yard.
-struct Example {
-    name: &'static str,
-    play: for<'a> fn(&'a Bed) -> BoxFuture<'a, Result<()>>,
-}
+/// No example takes longer; some wait for several things with that patience.
+const LONGEST: Duration = Duration::from_mins(30);
 
 /// Examples that share a yard.
 struct Group {
     /// Where its `trainyard.toml` lies, below `examples`.
     config: Option<&'static str>,
     flags: &'static [&'static str],
-    examples: Vec<Example>,
+    examples: Vec<Case<Arc<Bed>>>,
 }
-
-/// Makes an [`Example`] of a function.
-macro_rules! example {
-    ($name:literal, $play:path) => {
-        $crate::examples::Example { name: $name, play: |bed| Box::pin($play(bed)) }
-    };
-}
-use example;
 
 const GPUS: &str = "--resource=nvidia.com/gpu=2";
 
@@ -54,74 +45,92 @@ fn groups() -> Vec<Group> {
             config: None,
             flags: &[],
             examples: vec![
-                example!("digits", digits::play),
-                example!("multiworker", multiworker::play),
+                Case::new("digits", digits::play),
+                Case::new("multiworker", multiworker::play),
             ],
         },
         Group {
             config: Some("seeds/000"),
             flags: &[GPUS],
             examples: vec![
-                example!("seeds/000/distributed_mnist", seeds::distributed::play),
-                example!("seeds/000/module6_ex1_gpu", seeds::master::of_the_first),
+                Case::new("seeds/000/distributed_mnist", seeds::distributed::play),
+                Case::new("seeds/000/module6_ex1_gpu", seeds::master::of_the_first),
             ],
         },
         Group { config: Some("seeds/003"), flags: &[GPUS], examples: seeds::worker::all() },
         Group {
             config: Some("seeds/003"),
             flags: &[],
-            examples: vec![example!("seeds/003/without_a_gpu", seeds::worker::without_a_gpu)],
+            examples: vec![Case::new("seeds/003/without_a_gpu", seeds::worker::without_a_gpu)],
         },
         Group {
             config: Some("seeds/004"),
             flags: &[GPUS],
             examples: vec![
-                example!("seeds/004/example_tfjob", seeds::master::alone),
-                example!("seeds/004/module6_ex1_gpu", seeds::master::of_the_second),
-                example!("seeds/004/module6_ex2_gpu", seeds::master::on_a_share),
+                Case::new("seeds/004/example_tfjob", seeds::master::alone),
+                Case::new("seeds/004/module6_ex1_gpu", seeds::master::of_the_second),
+                Case::new("seeds/004/module6_ex2_gpu", seeds::master::on_a_share),
             ],
         },
         Group {
             config: Some("volcano"),
             flags: &[],
-            examples: vec![example!("volcano", volcano::play)],
+            examples: vec![Case::new("volcano", volcano::play)],
         },
-        Group { config: Some("sdk"), flags: &[], examples: vec![example!("sdk", sdk::play)] },
+        Group { config: Some("sdk"), flags: &[], examples: vec![Case::new("sdk", sdk::play)] },
     ]
 }
 
-/// Runs every example, or those with this in their name.
-pub async fn run(binary: &Path, filter: Option<&str>) -> Result<Counts> {
-    let report = Report::default();
-    for mut group in groups() {
-        group.examples.retain(|example| filter.is_none_or(|part| example.name.contains(part)));
-        if let Some(first) = group.examples.first() {
-            let name = format!("{}/yard", first.name);
-            let (started, played) = (Instant::now(), played(binary, &group, &report).await);
-            report.tell(&name, &played, started.elapsed());
+/// Runs the tier: one yard at a time, and one example at a time on it.
+#[must_use]
+pub fn run() -> ExitCode {
+    Tier::in_real_time(setup::programs_and_product(&[Program::Kubectl]), |tier, real| {
+        for Group { config, flags, examples } in groups() {
+            let first = examples.first().map(|example| example.name.clone()).unwrap_or_default();
+            let yard = real.fixture(async move || Yard::start(config, flags).await);
+            let open = async |yard: Arc<Yard>, _: &str| yard.bed().await;
+            let examples = within(LONGEST, examples).into_iter().map(|case| case.over(open));
+            tier.run(Phase::new(&yard, examples.collect()).one_by_one().tried_once());
+            let verdicts: Vec<Case<Arc<Yard>>> = cases!["yard": still_runs, down_leaves_nothing];
+            tier.judge(&yard, verdicts.into_iter().map(|case| case.below(&first)).collect());
         }
-    }
-    Ok(report.finish())
+        Ok(())
+    })
 }
 
-/// Plays the examples of a group; its yard must leave nothing behind.
-async fn played(binary: &Path, group: &Group, report: &Report) -> Result<()> {
-    let config = group.config.map(|folder| {
-        let file = folder_of(folder).join("trainyard.toml");
-        format!("--config={}", file.display())
-    });
-    let mut flags = vec!["--nodes=1"];
-    flags.extend(group.flags);
-    flags.extend(config.as_deref());
-    let mut bed = Bed::start(binary, &flags).await?;
-    bed.kubectl = bed.kubectl.clone().with_patience(PATIENCE);
-    for example in &group.examples {
-        let started = Instant::now();
-        let result = (example.play)(&bed).await;
-        report.tell(example.name, &result, started.elapsed());
+/// The yard of a group.
+struct Yard {
+    bed: Mutex<Option<Arc<Bed>>>,
+}
+
+impl Yard {
+    async fn start(config: Option<&str>, flags: &[&str]) -> Result<Arc<Self>> {
+        let config = config.map(|folder| {
+            let file = folder_of(folder).join("trainyard.toml");
+            format!("--config={}", file.display())
+        });
+        let mut all = vec!["--nodes=1"];
+        all.extend(flags);
+        all.extend(config.as_deref());
+        let mut bed = Bed::start(&product().await?, &all).await?;
+        bed.kubectl = bed.kubectl.clone().with_patience(PATIENCE);
+        Ok(Arc::new(Self { bed: Mutex::new(Some(Arc::new(bed))) }))
     }
-    bed.check()?;
-    bed.stop().await
+
+    async fn bed(&self) -> Result<Arc<Bed>> {
+        self.bed.lock().await.clone().context("the yard has been stopped")
+    }
+}
+
+async fn still_runs(yard: &Yard) -> Result<()> {
+    let mut bed = yard.bed.lock().await;
+    let bed = bed.as_mut().context("the yard has been stopped")?;
+    Arc::get_mut(bed).context("an example still uses the yard")?.check()
+}
+
+async fn down_leaves_nothing(yard: &Yard) -> Result<()> {
+    let bed = yard.bed.lock().await.take().context("the yard has been stopped")?;
+    Arc::into_inner(bed).context("an example still uses the yard")?.stop().await
 }
 
 /// A folder of the examples.

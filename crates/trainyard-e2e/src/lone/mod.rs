@@ -1,5 +1,5 @@
 //! The embedded server alone in a process of its own, to be attacked, killed and measured. The process
-//! is this program again, under a hidden command; it ends with its standard input.
+//! is the program `embedded-api-server`; it ends with its standard input.
 //!
 //! Must not know what is done to it.
 
@@ -18,8 +18,8 @@ use trainyard_apiserver::{Bounds, Server, Settings};
 
 use crate::raw::Door;
 
-/// The hidden command of this program that serves.
-pub const COMMAND: &str = "api-server";
+/// Names that program, for those who are not told where it is.
+const PROGRAM: &str = "TRAINYARD_EMBEDDED_API_SERVER";
 
 /// Who gets in.
 const TOKEN: &str = "lone-server-token";
@@ -109,6 +109,12 @@ fn tell(line: &str) -> Result<()> {
     Ok(out.flush()?)
 }
 
+/// The program that serves, as the environment names it.
+pub fn program() -> Result<PathBuf> {
+    let named = std::env::var_os(PROGRAM).map(PathBuf::from);
+    named.with_context(|| format!("{PROGRAM} has to name the built program embedded-api-server"))
+}
+
 /// Such a process, seen from the one that started it.
 pub struct Lone {
     child: Child,
@@ -125,13 +131,12 @@ pub struct Lone {
 
 impl Lone {
     /// Starts one; it has answered a list when this returns.
-    pub async fn start(wanted: &Wanted) -> Result<Self> {
+    pub async fn start(program: &Path, wanted: &Wanted) -> Result<Self> {
         let home = tempfile::Builder::new().prefix("trainyard-lone-").tempdir()?;
         let (authority, log) = (home.path().join("authority.pem"), home.path().join("log"));
         let sink = fs::File::create(&log)?;
         let started = Instant::now();
-        let mut child = Command::new(std::env::current_exe()?)
-            .arg(COMMAND)
+        let mut child = Command::new(program)
             .arg(format!("--authority={}", authority.display()))
             .args(wanted.words())
             .stdin(Stdio::piped())

@@ -1,14 +1,16 @@
 //! Jobs of `batch/v1`: run, told of and judged as TFJobs are.
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use super::desk::Desk;
-use super::{Case, cases};
 use crate::check::contains;
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
-    cases!("batch": succeeds, fails, on_machines_of_their_own, indexed)
+pub(super) fn all() -> Vec<Case<Arc<Desk>>> {
+    cases!["run/batch": succeeds, fails, on_machines_of_their_own, indexed]
 }
 
 fn job(name: &str, script: &str, more: &[(&str, Value)]) -> Value {

@@ -158,7 +158,7 @@ impl Desk {
     }
 
     /// No process, no mount and no pod's folder may outlive a run.
-    pub(super) fn nothing_is_left(&self) -> Result<()> {
+    pub(super) async fn nothing_is_left(&self) -> Result<()> {
         let folder = self.dir.path().display().to_string();
         let mounts = fs::read_to_string("/proc/self/mountinfo")?;
         ensure!(!mounts.contains(&folder), "a mount is left in {folder}");
@@ -166,7 +166,7 @@ impl Desk {
             if crate::yard::processes_about(&folder)?.is_empty() {
                 return Ok(());
             }
-            std::thread::sleep(POLL);
+            tokio::time::sleep(POLL).await;
         }
         let left = crate::yard::processes_about(&folder)?;
         ensure!(left.is_empty(), "processes are left: {left:?}");

@@ -1,13 +1,15 @@
 //! What runs leave on disk, shown and freed.
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
 
 use super::desk::{Desk, job, with_claim};
-use super::{Case, cases};
 use crate::check::contains;
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
-    cases!("disk": shown_and_freed)
+pub(super) fn all() -> Vec<Case<Arc<Desk>>> {
+    cases!["run/disk": shown_and_freed]
 }
 
 async fn shown_and_freed(desk: &Desk) -> Result<()> {

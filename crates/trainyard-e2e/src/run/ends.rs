@@ -1,17 +1,19 @@
 //! Every exit code, and what is said with it.
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
 use serde_json::json;
 
 use super::desk::{Desk, job, with_claim};
-use super::{Case, cases};
 use crate::check::contains;
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
-    cases!("ends":
+pub(super) fn all() -> Vec<Case<Arc<Desk>>> {
+    cases!["run/ends":
         failed, peers_are_told_apart, killed_by_a_signal, usage, invalid, something_is_missing,
         does_not_fit, deadline, timeout, of_one_replica, restarts_with_their_cause,
-        a_second_run_goes_on, an_image_that_means_nothing)
+        a_second_run_goes_on, an_image_that_means_nothing]
 }
 
 async fn failed(desk: &Desk) -> Result<()> {

@@ -1,15 +1,17 @@
 //! An environment that has to be made first: how far it is, in a pipe and on a terminal; nothing the second
 //! time.
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
 
 use super::desk::{Desk, job};
 use super::terminal::Screen;
-use super::{Case, cases};
 use crate::check::contains;
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
-    cases!("making": in_a_pipe_and_silent_when_cached, a_bar_on_a_terminal)
+pub(super) fn all() -> Vec<Case<Arc<Desk>>> {
+    cases!["run/making": in_a_pipe_and_silent_when_cached, a_bar_on_a_terminal]
 }
 
 /// Any Python of this machine; it needs no network.

@@ -1,17 +1,20 @@
 //! What is shown, and what may be run.
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, job};
-use super::{Case, cases, schema};
+use super::schema;
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
-    cases!("shown":
+pub(super) fn all() -> Vec<Case<Arc<Desk>>> {
+    cases!["run/shown":
         every_line_has_its_replica, several_jobs_and_what_they_use, generated_names, standard_input,
         a_folder, json_follows_its_schema, quiet, noise_is_folded, a_command, the_first_version,
-        two_containers)
+        two_containers]
 }
 
 const PAIR: [(&str, u32, &str, &str); 2] = [

@@ -1,5 +1,6 @@
 //! Signals: once to stop, twice to kill; and a yard that is kept.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -7,12 +8,12 @@ use rustix::process::Signal;
 use tokio::process::Command;
 
 use super::desk::{Desk, job};
-use super::{Case, cases};
 use crate::check::contains;
 use crate::control_plane::{Binaries, Program};
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
-    cases!("stops": once, twice, while_it_starts, kept)
+pub(super) fn all() -> Vec<Case<Arc<Desk>>> {
+    cases!["run/stops": once, twice, while_it_starts, kept]
 }
 
 async fn once(desk: &Desk) -> Result<()> {

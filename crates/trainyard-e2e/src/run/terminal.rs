@@ -13,11 +13,11 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use tokio::process::{Child, Command};
 
 use super::desk::{Desk, job};
-use super::{Case, cases};
 use crate::check::contains;
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
-    cases!("terminal": colours_and_a_live_line, no_colour, control_c)
+pub(super) fn all() -> Vec<Case<Arc<Desk>>> {
+    cases!["run/terminal": colours_and_a_live_line, no_colour, control_c]
 }
 
 const PATIENCE: Duration = Duration::from_mins(2);

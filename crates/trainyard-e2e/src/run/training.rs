@@ -2,16 +2,17 @@
 //! and an evaluator, from one command to a trained model; and a second run that goes on from it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use super::desk::Desk;
-use super::{Case, cases};
 use crate::check::contains;
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
-    cases!("training": digits)
+pub(super) fn all() -> Vec<Case<Arc<Desk>>> {
+    cases!["run/training": digits]
 }
 
 fn example(name: &str) -> PathBuf {

@@ -2,14 +2,14 @@
 
 use anyhow::Result;
 
-use super::{Scenario, scenarios};
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases};
 use crate::manifest::{Manifest, tfjob};
 use crate::seen::text;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["backoff":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["backoff":
         the_failure_after_the_last_restart,
         zero_grants_none,
         counted_over_all_replicas,

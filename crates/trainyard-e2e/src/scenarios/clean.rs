@@ -3,13 +3,13 @@
 use anyhow::Result;
 use trainyard_api::CleanPodPolicy;
 
-use super::{Scenario, scenarios};
 use crate::check::{equal, has_line};
+use crate::harness::{Case, cases};
 use crate::manifest::{Manifest, tfjob};
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["clean":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["clean":
         running_is_the_default,
         pending_pods_go_too,
         policy_all,
@@ -23,8 +23,8 @@ pub(super) fn all() -> Vec<Scenario> {
     ]
 }
 
-pub(super) fn own_operator() -> Vec<Scenario> {
-    scenarios!["clean": default_policy_of_the_operator]
+pub(super) fn own_operator() -> Vec<Case<World>> {
+    cases!["clean": default_policy_of_the_operator]
 }
 
 /// Two workers and a parameter server; worker 0 succeeds and ends the job.
@@ -114,7 +114,7 @@ async fn nothing_more_is_written(world: World) -> Result<()> {
             seen.told("a", told) && seen.told("a", "Normal TFJobSucceeded")
         })
         .await?;
-    world.settle(800).await
+    world.stays_silent().await
 }
 
 async fn deletions_are_told(world: World) -> Result<()> {

@@ -3,14 +3,14 @@
 
 use anyhow::Result;
 
-use super::{Scenario, scenarios};
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::seen::Seen;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    let mut all = scenarios!["disruption":
+pub(super) fn all() -> Vec<Case<World>> {
+    let mut all = cases!["disruption":
         preempted,
         drained,
         deleted_by_somebody,
@@ -24,7 +24,7 @@ pub(super) fn all() -> Vec<Scenario> {
     for policy in ["OnFailure", "Always", "ExitCode"] {
         for (marked, word) in [(true, "marked"), (false, "unmarked")] {
             let name = format!("disruption/evicted_{}_{word}", policy.to_lowercase());
-            all.push(Scenario::new(name, move |world| evicted(world, policy, marked)));
+            all.push(Case::new(name, move |world| evicted(world, policy, marked)));
         }
     }
     all

@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 
-use super::{Scenario, scenarios};
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::manifest::{Manifest, tfjob};
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["dynamic":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["dynamic":
         runs_with_the_first_worker,
         a_lost_worker_is_no_failure,
         a_final_exit_code_is_no_failure,

@@ -2,14 +2,14 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Scenario, scenarios};
 use crate::check::{equal, has_line};
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::rest::Resource;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["events":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["events":
         source_and_object,
         a_whole_life,
         many_replicas_are_told_as_a_range,

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use super::{Scenario, scenarios};
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::seen::text;
 use crate::world::World;
@@ -11,19 +11,19 @@ use crate::world::World;
 const PERMANENT: [i64; 8] = [1, 2, 3, 100, 126, 127, 128, 139];
 const RETRYABLE: [i64; 7] = [129, 130, 134, 137, 138, 143, 255];
 
-pub(super) fn all() -> Vec<Scenario> {
-    let mut all = scenarios!["exit_codes":
+pub(super) fn all() -> Vec<Case<World>> {
+    let mut all = cases!["exit_codes":
         zero_completes,
         out_of_memory_is_tried_again,
         no_known_code_is_tried_again,
     ];
     for code in PERMANENT {
         let name = format!("exit_codes/{code}_is_final");
-        all.push(Scenario::new(name, move |world| is_final(world, code)));
+        all.push(Case::new(name, move |world| is_final(world, code)));
     }
     for code in RETRYABLE {
         let name = format!("exit_codes/{code}_is_tried_again");
-        all.push(Scenario::new(name, move |world| is_tried_again(world, code)));
+        all.push(Case::new(name, move |world| is_tried_again(world, code)));
     }
     all
 }

@@ -3,15 +3,15 @@
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::{Scenario, scenarios};
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases};
 use crate::kubelet::End;
 use crate::manifest::{Manifest, tfjob};
 use crate::seen::text;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["failure":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["failure":
         a_worker_and_its_last_words,
         a_parameter_server,
         an_evaluator,

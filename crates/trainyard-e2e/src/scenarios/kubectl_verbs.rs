@@ -2,15 +2,14 @@
 
 use anyhow::{Result, ensure};
 
-use super::Scenario;
-use super::seeds::with_kubectl;
 use crate::check::contains;
+use crate::harness::{Case, cases};
 use crate::kubectl::Kubectl;
 use crate::manifest::tfjob;
 use crate::world::World;
 
-pub(super) fn all(kubectl: &Kubectl) -> Vec<Scenario> {
-    with_kubectl![kubectl, "kubectl":
+pub(super) fn all() -> Vec<Case<(World, Kubectl)>> {
+    cases!["kubectl":
         scale,
         patch_suspend_and_wait,
         explain,

@@ -5,26 +5,22 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use http::Method;
 use serde_json::json;
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 use trainyard_operator::{LeaderOptions, Options};
 
-use super::{Scenario, scenarios};
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::scenarios::metrics::counted;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["leader": the_other_takes_over_after_a_crash, a_stop_hands_over, a_deposed_one_ends]
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["leader": the_other_takes_over_after_a_crash, a_stop_hands_over, a_deposed_one_ends]
 }
 
 /// The operator's own namespace and lease: its rights on leases end there.
 const HOME: &str = "kubeflow";
 const LEASE: &str = "1ca428e5.training-operator.kubeflow.org";
-
-/// There is one lease; its scenarios take turns.
-static TURN: Mutex<()> = Mutex::const_new(());
 
 fn lease(who: &str, seconds: u64) -> impl FnOnce(&mut Options) + use<> {
     let mut leader = LeaderOptions::new(HOME, LEASE, who);
@@ -41,7 +37,7 @@ async fn runs(world: &World, job: &str) -> Result<()> {
 }
 
 async fn the_other_takes_over_after_a_crash(world: World) -> Result<()> {
-    let _turn = TURN.lock().await;
+    let _turn = world.turn().await;
     let _auto = world.kubelet.auto();
     let first = world.start_operator(lease("first", 3)).await?;
     runs(&world, "a").await?;
@@ -64,7 +60,7 @@ async fn the_other_takes_over_after_a_crash(world: World) -> Result<()> {
 }
 
 async fn a_stop_hands_over(world: World) -> Result<()> {
-    let _turn = TURN.lock().await;
+    let _turn = world.turn().await;
     let _auto = world.kubelet.auto();
     let first = world.start_operator(lease("first", 60)).await?;
     runs(&world, "a").await?;
@@ -78,7 +74,7 @@ async fn a_stop_hands_over(world: World) -> Result<()> {
 }
 
 async fn a_deposed_one_ends(world: World) -> Result<()> {
-    let _turn = TURN.lock().await;
+    let _turn = world.turn().await;
     let _auto = world.kubelet.auto();
     let mut operator = world.start_operator(lease("first", 2)).await?;
     runs(&world, "a").await?;

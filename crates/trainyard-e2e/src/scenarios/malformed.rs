@@ -5,8 +5,8 @@
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Scenario, scenarios};
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::rest::Resource;
 use crate::seen::text;
@@ -14,15 +14,14 @@ use crate::volcano::{Scene, policy, task, vcjob};
 use crate::world::World;
 
 /// All of them.
-#[must_use]
-pub fn all() -> Vec<Scenario> {
-    let mut all = scenarios!["malformed":
+pub(crate) fn all() -> Vec<Case<World>> {
+    let mut all = cases!["malformed":
         a_status_nobody_can_read,
         a_name_that_is_too_long,
     ];
     for (name, key, value, parts) in volcano_jobs() {
         let name = format!("malformed/{name}");
-        all.push(Scenario::new(name, move |world| {
+        all.push(Case::new(name, move |world| {
             let job = vcjob("bad").task(task("w", 2)).spec(key, value.clone());
             invalid_volcano_job(world, job.json(), parts)
         }));
@@ -30,7 +29,7 @@ pub fn all() -> Vec<Scenario> {
     for (name, spec, parts) in specifications() {
         let parts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
         let name = format!("malformed/{name}");
-        all.push(Scenario::new(name, move |world| invalid(world, spec.clone(), parts.clone())));
+        all.push(Case::new(name, move |world| invalid(world, spec.clone(), parts.clone())));
     }
     all
 }

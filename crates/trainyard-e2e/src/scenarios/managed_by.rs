@@ -3,14 +3,14 @@
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::{Scenario, scenarios};
 use crate::check::contains;
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::rest::{Resource, refusal};
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["managed_by": somebody_else, us_by_name, fixed_for_life]
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["managed_by": somebody_else, us_by_name, fixed_for_life]
 }
 
 async fn somebody_else(world: World) -> Result<()> {

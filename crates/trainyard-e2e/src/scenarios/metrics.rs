@@ -5,14 +5,14 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use trainyard_operator::Metrics;
 
-use super::{Scenario, scenarios};
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::rest::Resource;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["metrics": every_turn_once, no_write_too_many]
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["metrics": every_turn_once, no_write_too_many]
 }
 
 /// The value of a counter for a namespace; 0 when it is not there.

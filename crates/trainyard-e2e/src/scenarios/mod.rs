@@ -1,4 +1,4 @@
-//! The scenarios: plain functions over a [`World`], one file per intent.
+//! The scenarios: cases over a [`World`], one file per intent.
 //!
 //! They know the API and nothing of the server behind it. Those that need the real kubectl, or the
 //! control plane itself, are in lists of their own.
@@ -31,57 +31,15 @@ mod ttl_deadline;
 mod validation;
 mod volcano;
 
-pub mod malformed;
-pub mod outage;
+pub(crate) mod malformed;
+pub(crate) mod outage;
 
-use std::sync::Arc;
-
-use anyhow::Result;
-use futures::future::BoxFuture;
-
+use crate::harness::Case;
 use crate::kubectl::Kubectl;
 use crate::world::World;
 
-type Run = Arc<dyn Fn(World) -> BoxFuture<'static, Result<()>> + Send + Sync>;
-
-/// One scenario.
-#[derive(Clone)]
-pub struct Scenario {
-    /// `file/what_it_shows`.
-    pub name: String,
-    run: Run,
-}
-
-impl Scenario {
-    /// A scenario that runs `play`.
-    pub fn new<F, A>(name: impl Into<String>, play: F) -> Self
-    where
-        F: Fn(World) -> A + Send + Sync + 'static,
-        A: Future<Output = Result<()>> + Send + 'static,
-    {
-        Self { name: name.into(), run: Arc::new(move |world| Box::pin(play(world))) }
-    }
-
-    /// Plays it.
-    #[must_use]
-    pub fn run(&self, world: World) -> BoxFuture<'static, Result<()>> {
-        (self.run)(world)
-    }
-}
-
-/// Scenarios named after their functions.
-macro_rules! scenarios {
-    ($file:literal: $($play:ident),+ $(,)?) => {
-        vec![$($crate::scenarios::Scenario::new(
-            concat!($file, "/", stringify!($play)), $play,
-        )),+]
-    };
-}
-pub(crate) use scenarios;
-
 /// Those that share one operator, which looks after all namespaces.
-#[must_use]
-pub fn shared() -> Vec<Scenario> {
+pub(crate) fn shared() -> Vec<Case<World>> {
     [
         backoff::all(),
         clean::all(),
@@ -109,8 +67,7 @@ pub fn shared() -> Vec<Scenario> {
 }
 
 /// Those that start operators of their own, each in its namespace.
-#[must_use]
-pub fn own_operator() -> Vec<Scenario> {
+pub(crate) fn own_operator() -> Vec<Case<World>> {
     [
         clean::own_operator(),
         leader::all(),
@@ -125,25 +82,21 @@ pub fn own_operator() -> Vec<Scenario> {
 }
 
 /// Those that start operators of their own and need kinds which only a complete API server has.
-#[must_use]
-pub fn own_operator_on_complete_servers() -> Vec<Scenario> {
+pub(crate) fn own_operator_on_complete_servers() -> Vec<Case<World>> {
     takeover::on_complete_servers()
 }
 
-/// Those that act through the real kubectl or need a complete API server; they share one operator.
-#[must_use]
-pub fn with_kubectl(kubectl: &Kubectl) -> Vec<Scenario> {
-    [with_kubectl_alone(kubectl), quota::all()].concat()
+/// Those that need a complete API server and share one operator.
+pub(crate) fn shared_on_complete_servers() -> Vec<Case<World>> {
+    quota::all()
 }
 
-/// Those of them that any server must pass.
-#[must_use]
-pub fn with_kubectl_alone(kubectl: &Kubectl) -> Vec<Scenario> {
-    [seeds::all(kubectl), kubectl_verbs::all(kubectl)].concat()
+/// Those that act through the real kubectl; they share one operator.
+pub(crate) fn with_kubectl() -> Vec<Case<(World, Kubectl)>> {
+    [seeds::all(), kubectl_verbs::all()].concat()
 }
 
 /// Those of Volcano Jobs, which can be played on any controller of theirs.
-#[must_use]
-pub fn of_volcano_jobs() -> Vec<Scenario> {
+pub(crate) fn of_volcano_jobs() -> Vec<Case<World>> {
     volcano::shared()
 }

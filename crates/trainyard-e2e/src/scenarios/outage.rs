@@ -1,31 +1,24 @@
 //! The API server goes away and comes back. These need the control plane itself.
 
 use anyhow::{Result, ensure};
-use futures::future::BoxFuture;
+use tokio::sync::OwnedMutexGuard;
 
 use crate::check::equal;
 use crate::control_plane::ControlPlane;
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::rest::Resource;
 use crate::world::World;
 
-/// A scenario that may stop and start servers.
-pub type Play = for<'a> fn(World, &'a mut ControlPlane) -> BoxFuture<'a, Result<()>>;
+/// A control plane that nobody else stops or starts.
+type Plane = OwnedMutexGuard<ControlPlane>;
 
-/// All of them, by name.
-#[must_use]
-pub fn all() -> Vec<(&'static str, Play)> {
-    vec![
-        ("outage/nothing_is_lost_and_nothing_done_twice", |world, plane| {
-            Box::pin(nothing_lost_nothing_twice(world, plane))
-        }),
-        ("outage/in_the_middle_of_many_jobs", |world, plane| {
-            Box::pin(in_the_middle_of_many_jobs(world, plane))
-        }),
-    ]
+/// All of them.
+pub(crate) fn all() -> Vec<Case<(World, Plane)>> {
+    cases!["outage": nothing_is_lost_and_nothing_done_twice, in_the_middle_of_many_jobs]
 }
 
-async fn nothing_lost_nothing_twice(world: World, plane: &mut ControlPlane) -> Result<()> {
+async fn nothing_is_lost_and_nothing_done_twice(world: World, mut plane: Plane) -> Result<()> {
     let auto = world.kubelet.auto();
     let operator = world.start_operator(|_| ()).await?;
     world.submit(tfjob("a").workers(2).ps(1).restart("ExitCode")).await?;
@@ -48,7 +41,7 @@ async fn nothing_lost_nothing_twice(world: World, plane: &mut ControlPlane) -> R
     operator.stop().await
 }
 
-async fn in_the_middle_of_many_jobs(world: World, plane: &mut ControlPlane) -> Result<()> {
+async fn in_the_middle_of_many_jobs(world: World, mut plane: Plane) -> Result<()> {
     let _auto = world.kubelet.auto();
     let operator = world.start_operator(|_| ()).await?;
     let names: Vec<String> = (0..10).map(|number| format!("job-{number}")).collect();

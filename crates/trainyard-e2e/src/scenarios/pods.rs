@@ -3,13 +3,13 @@
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Scenario, scenarios};
 use crate::check::{contains, equal, fields, has_line, no_line};
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["pods":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["pods":
         the_template_survives,
         a_sidecar_is_left_alone,
         ports_of_the_template,

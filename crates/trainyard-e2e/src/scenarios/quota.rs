@@ -4,13 +4,13 @@ use anyhow::{Context as _, Result};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Scenario, scenarios};
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["quota": waited_for]
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["quota": waited_for]
 }
 
 /// Nobody computes the status of quotas here, so it is written together with the limit.

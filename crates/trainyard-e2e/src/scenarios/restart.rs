@@ -6,14 +6,14 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Scenario, scenarios};
 use crate::check::{equal, has_line, no_line};
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::seen::text;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["restart":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["restart":
         policies_of_pods,
         a_failed_pod_gets_a_successor,
         a_parameter_server_is_restarted,

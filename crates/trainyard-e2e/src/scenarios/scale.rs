@@ -4,15 +4,15 @@ use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::json;
 
-use super::{Scenario, scenarios};
 use crate::check::{equal, no_line};
+use crate::harness::{Case, cases};
 use crate::manifest::{Manifest, tfjob};
 use crate::rest::Resource;
 use crate::seen::text;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["scale":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["scale":
         up,
         down,
         parameter_servers_down,

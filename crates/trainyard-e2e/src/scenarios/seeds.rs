@@ -4,8 +4,8 @@
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::Scenario;
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases};
 use crate::kubectl::Kubectl;
 use crate::rest::Resource;
 use crate::world::World;
@@ -19,22 +19,8 @@ const MODULE6_AGAIN: &str = include_str!("../../seeds/module6-ex1-gpu-4.yaml");
 const EXAMPLE: &str = include_str!("../../seeds/example-tfjob.yaml");
 const AZURE: &str = include_str!("../../seeds/module6-ex2-gpu.yaml");
 
-/// Scenarios that run the real kubectl.
-macro_rules! with_kubectl {
-    ($kubectl:ident, $file:literal: $($play:ident),+ $(,)?) => {
-        vec![$({
-            let kubectl = $kubectl.clone();
-            $crate::scenarios::Scenario::new(
-                concat!($file, "/", stringify!($play)),
-                move |world| $play(world, kubectl.clone()),
-            )
-        }),+]
-    };
-}
-pub(super) use with_kubectl;
-
-pub(super) fn all(kubectl: &Kubectl) -> Vec<Scenario> {
-    with_kubectl![kubectl, "seeds":
+pub(super) fn all() -> Vec<Case<(World, Kubectl)>> {
+    cases!["seeds":
         mnist_from_submission_to_deletion,
         generated_names,
         secrets_reach_the_pods,

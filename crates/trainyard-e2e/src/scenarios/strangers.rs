@@ -4,14 +4,14 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{Scenario, scenarios};
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::rest::Resource;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["strangers":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["strangers":
         a_pod_has_our_name,
         a_service_has_our_name,
         our_labels_are_not_enough,

@@ -3,14 +3,14 @@
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Scenario, scenarios};
 use crate::check::{equal, fields};
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::rest::Resource;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["submit":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["submit":
         pods_services_and_conditions,
         labels_owner_and_service,
         chief_plays_the_master,

@@ -2,13 +2,13 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Scenario, scenarios};
 use crate::check::{equal, no_line};
+use crate::harness::{Case, cases};
 use crate::manifest::{Manifest, tfjob};
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["success":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["success":
         the_normal_course,
         worker_zero_decides,
         another_worker_does_not,
@@ -26,8 +26,8 @@ pub(super) fn all() -> Vec<Scenario> {
     ]
 }
 
-pub(super) fn own_operator() -> Vec<Scenario> {
-    scenarios!["success": one_verdict_for_two_ends, a_failure_after_success_is_none]
+pub(super) fn own_operator() -> Vec<Case<World>> {
+    cases!["success": one_verdict_for_two_ends, a_failure_after_success_is_none]
 }
 
 const RUNNING: [&str; 2] = ["Created=True", "Running=True"];

@@ -5,13 +5,13 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::{Scenario, scenarios};
 use crate::check::{equal, has_line};
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["suspend":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["suspend":
         created_suspended,
         suspended_while_running,
         resumed,

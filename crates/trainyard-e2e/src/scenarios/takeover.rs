@@ -6,14 +6,14 @@ use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Scenario, scenarios};
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::rest::Resource;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["takeover":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["takeover":
         a_running_job,
         a_half_created_job,
         a_finished_job,
@@ -22,8 +22,8 @@ pub(super) fn all() -> Vec<Scenario> {
 }
 
 /// Those that need kinds which only a complete API server has.
-pub(super) fn on_complete_servers() -> Vec<Scenario> {
-    scenarios!["takeover": a_webhook_left_behind_is_noticed]
+pub(super) fn on_complete_servers() -> Vec<Case<World>> {
+    cases!["takeover": a_webhook_left_behind_is_noticed]
 }
 
 fn labels(kind: &str, index: usize) -> Value {

@@ -3,13 +3,13 @@
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Scenario, scenarios};
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["tensorboard":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["tensorboard":
         the_five_pods_of_a_distributed_job,
         its_pod_and_service,
         volumes_of_its_own,

@@ -3,13 +3,13 @@
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Scenario, scenarios};
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::manifest::{Manifest, tfjob};
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["tf_config":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["tf_config":
         none_for_a_lone_replica,
         worker_and_ps,
         evaluator_only_in_its_own_map,
@@ -22,8 +22,8 @@ pub(super) fn all() -> Vec<Scenario> {
     ]
 }
 
-pub(super) fn own_operator() -> Vec<Scenario> {
-    scenarios!["tf_config": cluster_domain, evaluator_in_the_cluster]
+pub(super) fn own_operator() -> Vec<Case<World>> {
+    cases!["tf_config": cluster_domain, evaluator_in_the_cluster]
 }
 
 /// Submits a job and gives the `TF_CONFIG` of one of its pods.

@@ -6,14 +6,14 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Scenario, scenarios};
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
 use crate::seen::text;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenarios!["ttl_deadline":
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["ttl_deadline":
         deleted_when_its_time_is_over,
         deleted_at_once,
         deleted_after_a_failure,

@@ -7,17 +7,17 @@ use serde_json::Value;
 use trainyard_api::cases::{Case, validation_cases};
 use trainyard_api::names;
 
-use super::Scenario;
+use crate::harness;
 use crate::rest::{Resource, refusal};
 use crate::seen::text;
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
+pub(super) fn all() -> Vec<harness::Case<World>> {
     let versions = [names::VERSION].into_iter().chain(names::LEGACY_VERSIONS);
     versions
         .map(|version| {
             let name = format!("validation/cases_of_{version}");
-            Scenario::new(name, move |world| cases_of(world, version))
+            harness::Case::new(name, move |world| cases_of(world, version))
         })
         .collect()
 }

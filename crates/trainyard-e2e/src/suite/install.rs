@@ -12,6 +12,7 @@ use trainyard_api::crd;
 use trainyard_api::volcano::{self, names};
 
 use crate::control_plane::ControlPlane;
+use crate::harness::product;
 use crate::kubectl::Kubectl;
 
 /// Installs namespace, CRDs, roles and bindings, then starts the garbage collector, which would
@@ -26,16 +27,16 @@ pub(crate) async fn install_all(plane: &mut ControlPlane) -> Result<()> {
 }
 
 async fn install_with(plane: &mut ControlPlane, flags: &[&str]) -> Result<()> {
-    apply(plane, asked(), flags).await?;
+    apply(plane, &product().await?, flags).await?;
     plane.start_controller_manager()
 }
 
 /// The same as [`install_all`] as this binary prints it, and no garbage collector.
 pub(crate) async fn install_all_of(plane: &ControlPlane, binary: &Path) -> Result<()> {
-    apply(plane, Command::new(binary), &["--volcano", "--scheduler"]).await
+    apply(plane, binary, &["--volcano", "--scheduler"]).await
 }
 
-async fn apply(plane: &ControlPlane, binary: Command, flags: &[&str]) -> Result<()> {
+async fn apply(plane: &ControlPlane, binary: &Path, flags: &[&str]) -> Result<()> {
     let manifests = printed(binary, &[&["manifests"], flags].concat()).await?;
     let applied = plane.kubectl().run_with_input(&["apply", "-f", "-"], &manifests).await?;
     applied.stdout_of_success()?;
@@ -55,7 +56,7 @@ pub(crate) async fn install_definitions(plane: &ControlPlane, file: &Path) -> Re
 
 /// Installs the account of nodes and its rights, as this binary prints them.
 pub(crate) async fn install_node(kubectl: &Kubectl, binary: &Path) -> Result<()> {
-    let manifests = printed(Command::new(binary), &["manifests", "--node"]).await?;
+    let manifests = printed(binary, &["manifests", "--node"]).await?;
     let applied = kubectl.run_with_input(&["apply", "-f", "-"], &manifests).await?;
     applied.stdout_of_success().map(drop)
 }
@@ -121,22 +122,12 @@ async fn established(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// Names a built binary to be asked for the manifests; without it one is built.
-const BINARY_VARIABLE: &str = "TRAINYARD_BINARY";
-
-/// The binary that is asked.
-fn asked() -> Command {
-    match std::env::var_os(BINARY_VARIABLE) {
-        Some(binary) => Command::new(binary),
-        None => built_binary(),
-    }
-}
-
 /// What the binary prints when it is given these words.
-async fn printed(mut binary: Command, words: &[&str]) -> Result<String> {
-    binary.args(words).stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
+async fn printed(binary: &Path, words: &[&str]) -> Result<String> {
+    let mut command = Command::new(binary);
+    command.args(words).stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
     let words = words.join(" ");
-    let output = binary.output().await.with_context(|| format!("running `trainyard {words}`"))?;
+    let output = command.output().await.with_context(|| format!("running `trainyard {words}`"))?;
     let manifests = String::from_utf8_lossy(&output.stdout).into_owned();
     ensure!(
         output.status.success() && !manifests.trim().is_empty(),
@@ -145,22 +136,6 @@ async fn printed(mut binary: Command, words: &[&str]) -> Result<String> {
         manifests.len()
     );
     Ok(manifests)
-}
-
-/// The binary of this workspace, built if need be.
-fn built_binary() -> Command {
-    let mut command = Command::new("cargo");
-    command
-        .args(["run", "--quiet", "--bin", "trainyard", "--"])
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
-    for (variable, _) in std::env::vars_os() {
-        // What Cargo tells this program about itself would make build scripts run again.
-        let name = variable.to_string_lossy();
-        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-            command.env_remove(&variable);
-        }
-    }
-    command
 }
 
 /// The rules of every role that is bound to an account, as the API server has them.

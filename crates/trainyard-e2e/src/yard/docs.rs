@@ -8,6 +8,9 @@ use anyhow::{Context as _, Result, ensure};
 use super::matrix::{self, Column};
 use super::stories::Story;
 
+/// Says that the page is to be written.
+const WRITE: &str = "TRAINYARD_WRITE_DOCS";
+
 const HEAD: &str = "\
 # kubectl on a yard
 
@@ -53,9 +56,9 @@ pub(super) fn page(columns: &[Column], stories: &[(Story, bool)]) -> String {
         let _ = writeln!(page, "| {short} | {kind} ({version}) | {columns} |");
     }
     page += STORIES;
-    for (story, good) in stories {
-        let command = story.command.replace('`', "'");
-        let _ = writeln!(page, "| `{command}` | {} | {} |", story.gives, mark(*good));
+    for ((_, [command, gives]), good) in stories {
+        let command = command.replace('`', "'");
+        let _ = writeln!(page, "| `{command}` | {gives} | {} |", mark(*good));
     }
     page
 }
@@ -73,10 +76,10 @@ fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kubectl.md")
 }
 
-/// Writes the page, or compares it with the one in the tree.
-pub(super) fn settle(page: &str, write: bool) -> Result<()> {
+/// Writes the page where that is asked for, or compares it with the one in the tree.
+pub(super) fn settle(page: &str) -> Result<()> {
     let file = file();
-    if write {
+    if std::env::var_os(WRITE).is_some_and(|value| !value.is_empty() && value != "0") {
         return std::fs::write(file, page).context("writing docs/kubectl.md");
     }
     let there = std::fs::read_to_string(file).unwrap_or_default();

@@ -6,134 +6,140 @@
 mod bed;
 mod docs;
 mod matrix;
+mod open;
 mod scenarios;
 pub(crate) mod sdk;
 mod simpletfjob;
 mod stories;
-mod training;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use tempfile::TempDir;
+use tokio::sync::Mutex;
 
-use crate::control_plane::{ControlPlane, Options};
-use crate::counts::Counts;
+use crate::control_plane::{ControlPlane, Options, Program};
+use crate::harness::{Phase, RealTime, Tier, cases, product, within};
 use crate::kubectl::Kubectl;
+use crate::setup;
 use crate::suite::install;
-use crate::suite::report::Report;
 pub use bed::Bed;
 pub(crate) use bed::processes_about;
+use matrix::Table;
+use open::Open;
 
-/// What a tutorial's image holds, for pods of a manifest that is used as it stands.
-const MNIST: &str = "import sys, os\nprint(*sys.argv[1:])\n\
-    open('/train/events', 'w').write('x')\n";
+/// Stories under way at the same time.
+const AT_ONCE: usize = 3;
+/// Three trainings, and once an environment.
+const SIMPLETFJOB: Duration = Duration::from_mins(40);
 
-/// What the names of all cases begin with that are on the page about kubectl.
-const KUBECTL: &str = "kubectl";
-
-/// What stands before the name of a scenario to run it alone.
-const SCENARIOS: &str = "scenarios";
-
-/// What is run.
-#[derive(Debug, Clone, Copy)]
-pub struct Wish<'a> {
-    /// Only what has this in its name.
-    pub filter: Option<&'a str>,
-    /// Write the documentation from what came of it.
-    pub write: bool,
-}
-
-impl Wish<'_> {
-    fn wants(&self, name: &str) -> bool {
-        self.filter.is_none_or(|filter| name.contains(filter))
-    }
-
-    /// Whether cases of a group may be wanted.
-    fn wants_any_of(&self, group: &str) -> bool {
-        self.filter.is_none_or(|filter| filter.starts_with(group) || group.contains(filter))
-    }
-}
-
-/// Runs everything that is wanted with this binary.
-pub async fn run(binary: &Path, wish: Wish<'_>) -> Result<Counts> {
-    let report = Report::in_real_time();
-    if wish.wants_any_of(KUBECTL) {
-        kubectl(binary, wish, &report).await?;
-    }
-    referee(wish, &report).await?;
-    if wish.wants_any_of(SCENARIOS) {
-        let one = wish.filter.and_then(|filter| filter.strip_prefix(SCENARIOS));
-        let one = one.map(|name| name.trim_start_matches('/'));
-        scenarios::run(binary, one, &report).await?;
-    }
-    if wish.wants("training") {
-        let play = async |_| training::run(binary).await;
-        report.play("training/digits", training::LONGEST, play).await;
-    }
-    if wish.wants("simpletfjob") {
-        told(&report, "simpletfjob/trains", simpletfjob::run(binary)).await;
-    }
-    if wish.wants("sdk") {
-        sdk::run(binary, &report).await?;
-    }
-    Ok(report.finish())
+/// Runs the tier.
+#[must_use]
+pub fn run() -> ExitCode {
+    Tier::in_real_time(setup::programs_and_product(&Program::ALL), |tier, real| {
+        kubectl(tier, real);
+        referee(tier, real);
+        scenarios::run(tier, real);
+        let binary = real.fixture(async || Ok(Arc::<Path>::from(product().await?)));
+        let trains = within(SIMPLETFJOB, cases!["simpletfjob": trains]);
+        tier.run(Phase::new(&binary, trains).tried_once());
+        let told = real.fixture(sdk::play);
+        tier.run(Phase::new(&told, sdk::cases()).tried_once());
+        Ok(())
+    })
 }
 
 /// The matrix and the stories, on one yard, and the documentation that they make.
-async fn kubectl(binary: &Path, wish: Wish<'_>, report: &Report) -> Result<()> {
-    let code = tempfile::tempdir()?;
-    std::fs::write(code.path().join("mnist_with_summaries.py"), MNIST)?;
-    let mount = format!("--mount={}:/var/tf_mnist:ro", code.path().display());
-    let flags = [
-        "--nodes=a,b",
-        "--resource=nvidia.com/gpu=2",
-        "--image=test=host",
-        "--image=gcr.io/kubeflow-ci/tf-mnist-with-summaries=python:3.11",
-        "--log-level=info",
-        &mount,
-    ];
-    let mut bed = Bed::start(binary, &flags).await?;
-    let wants = |name: &str| wish.wants(name);
-    let columns = matrix::run(&bed.kubectl, KUBECTL, wants, bed.dir(), report).await;
-    let stories = stories::run(&bed, wants, report).await;
-    report.tell("yard/still_runs", &bed.check(), Duration::ZERO);
-    told(report, "yard/down_leaves_nothing", bed.stop()).await;
+fn kubectl(tier: &mut Tier, real: &RealTime) {
+    let yard = real.fixture(Open::start);
+    let open = async |yard: Arc<Open>, _: &str| Ok(Arc::clone(&yard.table));
+    let matrix = matrix::cases("kubectl").into_iter().map(|case| case.over(open)).collect();
+    tier.run(Phase::new(&yard, matrix).at_once(matrix::AT_ONCE).tried_once());
+    let together = stories::cases(stories::together());
+    tier.run(Phase::new(&yard, together).at_once(AT_ONCE));
+    tier.run(Phase::new(&yard, stories::cases(stories::alone())).one_by_one());
     // A page from a part of the tests would be a part of the page.
-    if wish.filter.is_none_or(|filter| KUBECTL.contains(filter)) {
-        let page = docs::page(&columns, &stories);
-        report.tell("docs/kubectl", &docs::settle(&page, wish.write), Duration::ZERO);
+    tier.judge_all(&yard, cases!["docs": kubectl_page]);
+    tier.judge(&yard, cases!["yard": still_runs, down_leaves_nothing]);
+}
+
+async fn kubectl_page(yard: &Open) -> Result<()> {
+    let passed = yard.passed();
+    let stories = [stories::together(), stories::alone()].concat().into_iter();
+    let stories: Vec<_> = stories
+        .map(|story| {
+            let good = passed.contains(&story.0.name);
+            (story, good)
+        })
+        .collect();
+    docs::settle(&docs::page(&yard.table.columns(), &stories))
+}
+
+async fn still_runs(yard: &Open) -> Result<()> {
+    yard.check().await
+}
+
+async fn down_leaves_nothing(yard: &Open) -> Result<()> {
+    yard.stop().await
+}
+
+async fn trains(binary: &Path) -> Result<()> {
+    simpletfjob::run(binary).await
+}
+
+/// A real control plane, the referee of what the matrix expects.
+struct Referee {
+    plane: Mutex<ControlPlane>,
+    kubectl: Kubectl,
+    table: Arc<Table>,
+    _dir: TempDir,
+}
+
+impl Referee {
+    async fn start() -> Result<Arc<Self>> {
+        let controllers = [
+            "garbage-collector-controller",
+            "namespace-controller",
+            "serviceaccount-controller",
+            "root-ca-certificate-publisher-controller",
+            "persistentvolume-binder-controller",
+            "persistentvolume-protection-controller",
+            "persistentvolumeclaim-protection-controller",
+        ];
+        let options = Options {
+            controller_manager: false,
+            controllers: controllers.map(str::to_owned).to_vec(),
+            ..Options::default()
+        };
+        let mut plane = ControlPlane::start(options).await?;
+        install::install(&mut plane).await.context("installing the operator's manifests")?;
+        let kubectl = plane.kubectl();
+        described(&kubectl).await?;
+        let dir = tempfile::tempdir()?;
+        let table = Arc::new(Table::new(kubectl.clone(), dir.path().to_owned()));
+        Ok(Arc::new(Self { plane: Mutex::new(plane), kubectl, table, _dir: dir }))
     }
-    Ok(())
 }
 
 /// The same matrix on a real control plane: what it expects is what Kubernetes does.
-async fn referee(wish: Wish<'_>, report: &Report) -> Result<()> {
-    if !wish.wants("referee") {
-        return Ok(());
-    }
-    let controllers = [
-        "garbage-collector-controller",
-        "namespace-controller",
-        "serviceaccount-controller",
-        "root-ca-certificate-publisher-controller",
-        "persistentvolume-binder-controller",
-        "persistentvolume-protection-controller",
-        "persistentvolumeclaim-protection-controller",
-    ];
-    let options = Options {
-        controller_manager: false,
-        controllers: controllers.map(str::to_owned).to_vec(),
-        ..Options::default()
-    };
-    let mut plane = ControlPlane::start(options).await?;
-    install::install(&mut plane).await.context("installing the operator's manifests")?;
-    described(&plane.kubectl()).await?;
-    let dir = tempfile::tempdir()?;
-    let wants = |_: &str| true;
-    matrix::run(&plane.kubectl(), "referee", wants, dir.path(), report).await;
-    told(report, "referee/simpletfjob", simpletfjob::accepted(&plane.kubectl())).await;
-    plane.check()
+fn referee(tier: &mut Tier, real: &RealTime) {
+    let referee = real.fixture(Referee::start);
+    let open = async |referee: Arc<Referee>, _: &str| Ok(Arc::clone(&referee.table));
+    let matrix = matrix::cases("referee").into_iter().map(|case| case.over(open)).collect();
+    let all = [matrix, cases!["referee": simpletfjob_is_accepted]].concat();
+    tier.run(Phase::new(&referee, all).at_once(matrix::AT_ONCE).tried_once());
+    tier.judge(&referee, cases!["referee": control_plane_still_runs]);
+}
+
+async fn simpletfjob_is_accepted(referee: &Referee) -> Result<()> {
+    simpletfjob::accepted(&referee.kubectl).await
+}
+
+async fn control_plane_still_runs(referee: &Referee) -> Result<()> {
+    referee.plane.lock().await.check()
 }
 
 /// The real server describes a new kind some time after it serves it.
@@ -147,10 +153,4 @@ async fn described(kubectl: &Kubectl) -> Result<()> {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     anyhow::bail!("TFJob is not described: {last}")
-}
-
-async fn told(report: &Report, name: &str, play: impl Future<Output = Result<()>>) {
-    let started = Instant::now();
-    let result = play.await;
-    report.tell(name, &result, started.elapsed());
 }

@@ -34,7 +34,8 @@ impl Side {
 async fn ours(durable: bool) -> Result<Side> {
     let folder = if durable { Some(tempfile::tempdir()?) } else { None };
     let kept = folder.as_ref().map(|folder| folder.path().join("store"));
-    let lone = Lone::start(&Wanted { folder: kept, ..Wanted::default() }).await?;
+    let lone =
+        Lone::start(&lone::program()?, &Wanted { folder: kept, ..Wanted::default() }).await?;
     Ok(Side {
         door: lone.door().clone(),
         ready_after: lone.ready_after,

@@ -1,14 +1,16 @@
 //! What every namespace is given.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use serde_json::json;
 
-use super::{Case, cases};
 use crate::check;
 use crate::controllers::CERTIFICATE;
 use crate::controllers::ground::{Ground, uid};
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
     cases!("accounts": come_and_come_back)
 }
 

@@ -1,19 +1,20 @@
 //! Claims and volumes.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Case, cases};
 use crate::check;
 use crate::controllers::ground::{Ground, Place, delete, look, until};
+use crate::harness::{Case, cases};
 
 const VOLUMES: &str = "/api/v1/persistentvolumes";
 const CLAIMS: &str = "persistentvolumeclaims";
 
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
     cases!(
         "claims": get_a_directory,
         of_classes_this_machine_lacks,

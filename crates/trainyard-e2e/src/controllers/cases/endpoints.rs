@@ -1,15 +1,17 @@
 //! Where the traffic of services goes.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Case, cases};
 use crate::check;
 use crate::controllers::ground::{Ground, Place, propagated};
+use crate::harness::{Case, cases};
 
 const SLICES: &str = "discovery.k8s.io/v1/endpointslices";
 
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
     cases!(
         "endpoints": follow_pods,
         headless_before_ready,

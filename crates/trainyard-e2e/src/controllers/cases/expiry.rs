@@ -1,14 +1,15 @@
 //! Events go when they are old.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Case, cases};
 use crate::controllers::ground::{Ground, second};
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
     cases!("expiry": old_events_go)
 }
 

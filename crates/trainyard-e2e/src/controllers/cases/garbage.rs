@@ -1,18 +1,19 @@
 //! Owners and their dependents.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Case, cases};
 use crate::controllers::ground::{Ground, Place, delete, owned, propagated, uid, until};
+use crate::harness::{Case, cases};
 
 const HOLD: &str = "tests.trainyard.dev/hold";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
     cases!(
         "garbage": dependents_follow_their_owner,
         an_owner_that_never_was,

@@ -9,7 +9,7 @@ mod jobs;
 mod namespaces;
 mod nodes;
 
-use std::pin::Pin;
+use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use kube::Client;
@@ -18,30 +18,11 @@ use trainyard_apiserver::controllers::{self, Settings};
 
 use super::CERTIFICATE;
 use super::ground::{Ground, look};
+use crate::harness::Case;
 use crate::rest::Rest;
 
-type Played<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
-
-/// A case.
-#[derive(Clone, Copy)]
-pub(super) struct Case {
-    pub(super) name: &'static str,
-    pub(super) play: for<'a> fn(&'a Ground) -> Played<'a>,
-}
-
-/// Cases named after their functions.
-macro_rules! cases {
-    ($file:literal: $($play:ident),+ $(,)?) => {
-        vec![$($crate::controllers::cases::Case {
-            name: concat!($file, "/", stringify!($play)),
-            play: |ground| Box::pin($play(ground)),
-        }),+]
-    };
-}
-pub(crate) use cases;
-
 /// All of them.
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
     [
         accounts::all(),
         claims::all(),

@@ -1,13 +1,15 @@
 //! The end of namespaces.
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Case, cases};
 use crate::check;
 use crate::controllers::ground::{Ground, delete, until};
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
     cases!("namespaces": take_everything_along, wait_for_finalizers_and_say_so, wait_for_pods)
 }
 

@@ -1,13 +1,15 @@
 //! Nodes that live, fall silent, come back and go.
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Case, cases};
 use crate::check;
 use crate::controllers::ground::{Ground, delete, node_path, ready, until};
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
     cases!(
         "nodes": silent_nodes_are_marked,
         pods_are_evicted_in_time,

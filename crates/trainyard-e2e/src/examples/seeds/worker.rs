@@ -1,19 +1,16 @@
 //! One worker with summaries, GPUs there and not there, a Secret, and the table of exit codes.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result, ensure};
 
-use super::super::{Example, claim, ends, example, file, number_after, succeeds};
+use super::super::{claim, ends, file, number_after, succeeds};
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases};
 use crate::yard::Bed;
 
-pub(crate) fn all() -> Vec<Example> {
-    vec![
-        example!("seeds/003/restart_policies", restart_policies),
-        example!("seeds/003/secret", secret),
-        example!("seeds/003/generated_name", generated_name),
-        example!("seeds/003/mnist", mnist),
-        example!("seeds/003/with_a_gpu", with_a_gpu),
-    ]
+pub(crate) fn all() -> Vec<Case<Arc<Bed>>> {
+    cases!["seeds/003": restart_policies, secret, generated_name, mnist, with_a_gpu]
 }
 
 async fn mnist(bed: &Bed) -> Result<()> {

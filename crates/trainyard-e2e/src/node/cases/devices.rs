@@ -1,5 +1,6 @@
 //! Things that are counted, on several nodes of one machine: shown, given, waited for, given back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -7,21 +8,23 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use serde_json::{Value, json};
 
-use super::Alone;
 use super::look::{condition, verdict};
 use super::objects::{ended, phase, said};
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases, within};
 use crate::node::{Agent, AgentOptions, Pods, Stage};
 
 const GPU: &str = "nvidia.com/gpu";
 const DONGLE: &str = "example.com/dongle";
 
-pub(super) fn alone() -> Vec<Alone> {
-    let longest = Duration::from_mins(3);
-    vec![
-        Alone { name: "devices/counted", longest, play: |s| Box::pin(counted(s)) },
-        Alone { name: "devices/per_node", longest, play: |s| Box::pin(per_node(s)) },
-    ]
+pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
+    within(
+        Duration::from_mins(3),
+        cases!["devices":
+            counted,
+            per_node,
+        ],
+    )
 }
 
 fn options(nodes: &[&str], flags: &[&str]) -> AgentOptions {

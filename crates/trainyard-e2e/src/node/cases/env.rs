@@ -4,21 +4,22 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use serde_json::json;
 
-use super::Case;
+use super::Shared;
 use super::objects::{hindered, make, said, says, value};
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases};
 use crate::node::{Agent, Pods, Stage};
 
-pub(super) fn all() -> Vec<Case> {
-    vec![
-        Case { name: "env/every_source", play: |s, a| Box::pin(every_source(s, a)) },
-        Case { name: "env/resources", play: |s, a| Box::pin(resources(s, a)) },
-        Case { name: "env/missing_then_there", play: |s, a| Box::pin(missing_then_there(s, a)) },
-        Case { name: "env/command", play: |s, a| Box::pin(command(s, a)) },
-        Case { name: "env/host_names", play: |s, a| Box::pin(host_names(s, a)) },
-        Case { name: "env/service_variables", play: |s, a| Box::pin(service_variables(s, a)) },
-        Case { name: "env/account", play: |s, a| Box::pin(account(s, a)) },
-        Case { name: "env/no_account", play: |s, a| Box::pin(no_account(s, a)) },
+pub(super) fn all() -> Vec<Case<Shared>> {
+    cases!["env":
+        every_source,
+        resources,
+        missing_then_there,
+        command,
+        host_names,
+        service_variables,
+        account,
+        no_account,
     ]
 }
 

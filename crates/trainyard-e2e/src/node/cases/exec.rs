@@ -7,22 +7,23 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
-use super::Case;
+use super::Shared;
 use super::look::{mark, processes, until};
 use crate::check::contains;
+use crate::harness::{Case, cases};
 use crate::kubectl::Outcome;
 use crate::node::{Agent, Pods, Stage};
 
-pub(super) fn all() -> Vec<Case> {
-    vec![
-        Case { name: "exec/output_and_code", play: |s, a| Box::pin(output_and_code(s, a)) },
-        Case { name: "exec/same_surroundings", play: |s, a| Box::pin(surroundings(s, a)) },
-        Case { name: "exec/input", play: |s, a| Box::pin(input(s, a)) },
-        Case { name: "exec/terminal", play: |s, a| Box::pin(terminal(s, a)) },
-        Case { name: "exec/containers_terminal", play: |s, a| Box::pin(own_terminal(s, a)) },
-        Case { name: "exec/refused", play: |s, a| Box::pin(refused(s, a)) },
-        Case { name: "exec/ends_with_its_caller", play: |s, a| Box::pin(caller_goes(s, a)) },
-        Case { name: "exec/ends_with_its_pod", play: |s, a| Box::pin(pod_goes(s, a)) },
+pub(super) fn all() -> Vec<Case<Shared>> {
+    cases!["exec":
+        output_and_code,
+        same_surroundings,
+        input,
+        terminal,
+        containers_terminal,
+        refused,
+        ends_with_its_caller,
+        ends_with_its_pod,
     ]
 }
 
@@ -55,7 +56,7 @@ async fn output_and_code(stage: &Stage, _: &Agent) -> Result<()> {
 }
 
 /// The container's environment, folder, name, user and processes.
-async fn surroundings(stage: &Stage, _: &Agent) -> Result<()> {
+async fn same_surroundings(stage: &Stage, _: &Agent) -> Result<()> {
     let pods = sleeper(stage, "execenv").await?;
     let script =
         "echo $COLOUR $(pwd) $(hostname) $(id -u); cat /proc/[0-9]*/cmdline | tr '\\0' ' '";
@@ -121,7 +122,7 @@ async fn terminal(stage: &Stage, _: &Agent) -> Result<()> {
 }
 
 /// A container that asks for a terminal has one; what it prints there is its log.
-async fn own_terminal(stage: &Stage, _: &Agent) -> Result<()> {
+async fn containers_terminal(stage: &Stage, _: &Agent) -> Result<()> {
     let pods = Pods::open(stage, "ownterminal").await?;
     let script = "tty; test -t 0 && test -t 2 && echo terminal; echo word >/dev/tty";
     pods.shell("box", script, json!({"containers": [{"tty": true, "stdin": true}]})).await?;
@@ -148,7 +149,7 @@ async fn refused(stage: &Stage, _: &Agent) -> Result<()> {
 }
 
 /// Nobody waits for it any more.
-async fn caller_goes(stage: &Stage, _: &Agent) -> Result<()> {
+async fn ends_with_its_caller(stage: &Stage, _: &Agent) -> Result<()> {
     let pods = sleeper(stage, "execgoes").await?;
     let mark = mark(stage.number());
     // In the container nothing hears that the caller has gone, but for the agent.
@@ -163,7 +164,7 @@ async fn caller_goes(stage: &Stage, _: &Agent) -> Result<()> {
     Ok(())
 }
 
-async fn pod_goes(stage: &Stage, _: &Agent) -> Result<()> {
+async fn ends_with_its_pod(stage: &Stage, _: &Agent) -> Result<()> {
     let pods = sleeper(stage, "execend").await?;
     let mark = mark(stage.number());
     let script = format!("exec sleep {mark}");

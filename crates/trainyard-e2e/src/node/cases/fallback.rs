@@ -1,6 +1,7 @@
 //! Where namespaces are forbidden: pods as plain processes, or on the machine's own network, each with an
 //! address of the loopback interface.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -11,44 +12,35 @@ use serde_json::{Value, json};
 use super::look::{mark, processes, runs};
 use super::objects::{address, hindered, make, says};
 use super::rootless::ordinary;
-use super::{Alone, killed, reach};
+use super::{killed, reach};
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases, within};
 use crate::node::{Agent, AgentOptions, Pods, Stage, Who, exit_code};
 
 const LONGEST: Duration = Duration::from_mins(3);
 const PROCESSES: &str = "--sandbox=require:processes";
 const LOOPBACK: &str = "--network=loopback";
 
-pub(super) fn alone() -> Vec<Alone> {
-    let longest = LONGEST;
-    vec![
-        Alone { name: "fallback/loopback", longest, play: |s| Box::pin(on(s, Who::Me, LOOPBACK)) },
-        Alone {
-            name: "fallback/loopback_as_user",
-            longest,
-            play: |s| Box::pin(on(s, ordinary(), LOOPBACK)),
-        },
-        Alone {
-            name: "fallback/processes",
-            longest,
-            play: |s| Box::pin(on(s, Who::Me, PROCESSES)),
-        },
-        Alone {
-            name: "fallback/processes_as_user",
-            longest,
-            play: |s| Box::pin(on(s, ordinary(), PROCESSES)),
-        },
-        Alone { name: "fallback/killed", longest, play: |s| Box::pin(are_killed(s)) },
-        Alone { name: "fallback/stopped", longest, play: |s| Box::pin(are_stopped(s)) },
-        Alone { name: "fallback/forbidden", longest, play: |s| Box::pin(forbidden(s)) },
-    ]
+pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
+    let mut all = cases!["fallback":
+        agents_are_killed,
+        agents_are_stopped,
+        forbidden,
+    ];
+    for (name, flag) in [("loopback", LOOPBACK), ("processes", PROCESSES)] {
+        for (who, word) in [(Who::Me, ""), (ordinary(), "_as_user")] {
+            let name = format!("fallback/{name}{word}");
+            all.push(Case::new(name, async move |stage: &Stage| on(stage, who, flag).await));
+        }
+    }
+    within(LONGEST, all)
 }
 
 fn level(who: Who, flag: &str) -> AgentOptions {
     AgentOptions { who, flags: vec![flag.to_owned()], ..AgentOptions::default() }
 }
 
-async fn are_killed(stage: &Stage) -> Result<()> {
+async fn agents_are_killed(stage: &Stage) -> Result<()> {
     for (who, flag) in [(Who::Me, PROCESSES), (ordinary(), PROCESSES), (ordinary(), LOOPBACK)] {
         let words = || format!("{who:?} {flag}");
         killed::agent(stage, level(who, flag)).await.with_context(words)?;
@@ -57,7 +49,7 @@ async fn are_killed(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-async fn are_stopped(stage: &Stage) -> Result<()> {
+async fn agents_are_stopped(stage: &Stage) -> Result<()> {
     killed::stopped(stage, level(ordinary(), PROCESSES)).await
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
@@ -9,19 +10,26 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::{Value, json};
 
+use super::Shared;
 use super::look::{Gate, until};
 use super::objects::{make, says};
-use super::{Alone, Case};
 use crate::check::equal;
+use crate::harness::{Case, cases, within};
 use crate::node::{Agent, AgentOptions, Pods, Stage, Who};
 
-pub(super) fn all() -> Vec<Case> {
-    vec![Case { name: "freed/claims", play: |s, a| Box::pin(claims(s, a)) }]
+pub(super) fn all() -> Vec<Case<Shared>> {
+    cases!["freed":
+        claims,
+    ]
 }
 
-pub(super) fn alone() -> Vec<Alone> {
-    let longest = Duration::from_mins(2);
-    vec![Alone { name: "freed/environments", longest, play: |s| Box::pin(environments(s)) }]
+pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
+    within(
+        Duration::from_mins(2),
+        cases!["freed":
+            environments,
+        ],
+    )
 }
 
 /// A claim and its volume, of a kind that no machine has.

@@ -2,21 +2,23 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::Alone;
 use super::look::{Gate, ended};
+use crate::harness::{Case, cases, within};
 use crate::node::{Agent, AgentOptions, Pods, Stage};
 
-pub(super) fn alone() -> Vec<Alone> {
-    vec![Alone {
-        name: "full/disk",
-        longest: Duration::from_mins(3),
-        play: |stage| Box::pin(disk(stage)),
-    }]
+pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
+    within(
+        Duration::from_mins(3),
+        cases!["full":
+            disk,
+        ],
+    )
 }
 
 /// A small disk in memory, unmounted at the end.
@@ -55,7 +57,10 @@ async fn disk(stage: &Stage) -> Result<()> {
         AgentOptions { nodes, state: Some(disk.path().to_owned()), ..AgentOptions::default() };
     let agent = Agent::start(stage, options).await?;
     let (pods, gate) = (Pods::open(stage, "full").await?, Gate::new()?);
+    // The agents before it may still seem to be there.
+    let here = json!({"kubernetes.io/hostname": "rowan"});
     let more = json!({
+        "nodeSelector": here,
         "volumes": [{"name": "work", "emptyDir": {}}, gate.volume()],
         "containers": [{"volumeMounts": [{"name": "work", "mountPath": "/fill"}, Gate::mount()]}],
     });
@@ -63,7 +68,7 @@ async fn disk(stage: &Stage) -> Result<()> {
                   until [ -e /gate/end ]; do sleep 0.05; done; yes | head -c 100000; exit 3";
     pods.shell("filler", script, more).await?;
     gate.until("full").await?;
-    pods.shell("victim", "echo it runs", json!({})).await?;
+    pods.shell("victim", "echo it runs", json!({"nodeSelector": here})).await?;
     let event = pods.until_event("victim", "No space left on device").await?;
     let place = disk.path().display().to_string();
     let says_where = event.contains(" for volume \"kube-api-access-") || event.contains(&place);

@@ -1,6 +1,7 @@
 //! What becomes of running pods when their agent, or its holder, is killed or told to stop. Played at
 //! every level of isolation, as root and as an ordinary user.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -8,25 +9,25 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use serde_json::{Value, json};
 
-use super::Alone;
 use super::look::{condition, container, ended, ended_before, runs, until, verdict};
 use super::machine::{Host, Process, Traces, descendants, files_below};
 use super::objects::phase;
 use crate::check::{contains, equal};
+use crate::harness::{Case, within};
 use crate::node::{Agent, AgentOptions, Pods, Stage, exit_code};
 
 const LONGEST: Duration = Duration::from_mins(3);
 /// All of a killed agent is gone within this time.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-pub(super) fn alone() -> Vec<Alone> {
-    let longest = LONGEST;
-    vec![
-        Alone { name: "killed/agent", longest, play: |s| Box::pin(agent(s, root())) },
-        Alone { name: "killed/holder", longest, play: |s| Box::pin(holder(s, root())) },
-        Alone { name: "killed/stopped", longest, play: |s| Box::pin(stopped(s, root())) },
-        Alone { name: "killed/replica", longest, play: |s| Box::pin(replica(s)) },
-    ]
+pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
+    let all = vec![
+        Case::new("killed/agent", async |stage: &Stage| agent(stage, root()).await),
+        Case::new("killed/holder", async |stage: &Stage| holder(stage, root()).await),
+        Case::new("killed/stopped", async |stage: &Stage| stopped(stage, root()).await),
+        Case::new("killed/replica", replica),
+    ];
+    within(LONGEST, all)
 }
 
 fn root() -> AgentOptions {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -12,10 +13,10 @@ use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
 
-use super::Alone;
 use super::look::until;
 use super::machine::{Host, Traces, descendants, descriptors, files_below, with_variable};
 use super::objects::phase;
+use crate::harness::{Case, cases, within};
 use crate::node::{Agent, AgentOptions, Pods, Stage};
 
 /// Agents that are killed, each with pods of its own.
@@ -28,8 +29,13 @@ const LONGEST: Duration = Duration::from_mins(8);
 /// What is left of a killed agent is gone within this time.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
-pub(super) fn alone() -> Vec<Alone> {
-    vec![Alone { name: "leaks/random_ends", longest: LONGEST, play: |s| Box::pin(random_ends(s)) }]
+pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
+    within(
+        LONGEST,
+        cases!["leaks":
+            random_ends,
+        ],
+    )
 }
 
 async fn random_ends(stage: &Stage) -> Result<()> {

@@ -1,48 +1,25 @@
 //! The same cases on agents that have less to give: run by an ordinary user, or without a network of the
 //! pods' own.
 
-use std::sync::Mutex;
-use std::time::Duration;
-
-use anyhow::{Result, bail};
-use futures::StreamExt as _;
+use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::objects::{hindered, says};
-use super::{Alone, Case, env, network, reach, security, volumes};
+use super::{Shared, contract, surroundings};
 use crate::check::{contains, equal};
-use crate::node::{AT_ONCE, Agent, AgentOptions, LONGEST, Pods, Stage, Who};
-use crate::suite::report::bounded;
+use crate::harness::{Case, cases};
+use crate::node::{Agent, AgentOptions, Pods, Stage, Who};
+
+/// An agent, and the cases that it must pass.
+pub(in crate::node) struct Level {
+    /// What stands before the names of the cases.
+    pub(in crate::node) name: &'static str,
+    pub(in crate::node) options: AgentOptions,
+    pub(in crate::node) cases: Vec<Case<Shared>>,
+}
 
 /// An ordinary user has one group to give.
 const NEEDS_ROOT: [&str; 1] = ["security/groups"];
-
-pub(super) fn all() -> Vec<Alone> {
-    vec![
-        Alone {
-            name: "levels/user",
-            longest: Duration::from_mins(6),
-            play: |s| Box::pin(as_user(s)),
-        },
-        Alone {
-            name: "levels/loopback",
-            longest: Duration::from_mins(6),
-            play: |s| Box::pin(on_loopback(s)),
-        },
-    ]
-}
-
-fn cases() -> Vec<Case> {
-    [env::all(), volumes::all(), network::all(), reach::all(), security::all()].concat()
-}
-
-async fn as_user(stage: &Stage) -> Result<()> {
-    let options = AgentOptions { who: Who::User, ..AgentOptions::default() };
-    let agent = Agent::start(stage, options).await?;
-    play(stage, &agent, &cases(), &NEEDS_ROOT).await?;
-    groups(stage).await?;
-    agent.stop().await
-}
 
 /// On the machine's own network services have no addresses that answer, nothing is kept from pods or
 /// pods from others, and containers of one pod do not find each other on 127.0.0.1.
@@ -59,37 +36,52 @@ const NEEDS_BRIDGE: [&str; 10] = [
     "security/unseen",
 ];
 
-async fn on_loopback(stage: &Stage) -> Result<()> {
-    let flags = vec!["--network=loopback".to_owned()];
-    let options = AgentOptions { flags, ..AgentOptions::default() };
-    let agent = Agent::start(stage, options).await?;
-    play(stage, &agent, &cases(), &NEEDS_BRIDGE).await?;
-    agent.stop().await
+const LOOPBACK: &str = "--network=loopback";
+
+/// All levels below the one that root has.
+pub(in crate::node) fn all() -> Vec<Level> {
+    // Without root, whoever runs the tests is the ordinary user.
+    let ordinary = if rustix::process::geteuid().is_root() { Who::User } else { Who::Me };
+    let as_user = [without(&NEEDS_ROOT, surroundings()), cases!["security": one_group]].concat();
+    vec![
+        Level { name: "levels/user", options: options(Who::User, &[]), cases: as_user },
+        Level {
+            name: "levels/loopback",
+            options: options(Who::Me, &[LOOPBACK]),
+            cases: without(&NEEDS_BRIDGE, surroundings()),
+        },
+        Level {
+            name: "user/keeps_the_contract",
+            options: AgentOptions { nodes: nodes(["cedar", "elm"]), ..options(ordinary, &[]) },
+            cases: contract(),
+        },
+        Level {
+            name: "user/without_a_bridge",
+            options: AgentOptions {
+                nodes: nodes(["hazel", "larch"]),
+                ..options(ordinary, &[LOOPBACK])
+            },
+            cases: contract(),
+        },
+    ]
 }
 
-/// Plays cases on an agent, but those named; all failures are told together.
-pub(super) async fn play(stage: &Stage, agent: &Agent, cases: &[Case], not: &[&str]) -> Result<()> {
-    let failures = Mutex::new(Vec::new());
-    let one = async |case: &Case| {
-        if let Err(error) = bounded(LONGEST, (case.play)(stage, agent)).await
-            && let Ok(mut failures) = failures.lock()
-        {
-            failures.push(format!("{}: {error:#}", case.name));
-        }
-    };
-    let cases = cases.iter().filter(|case| !not.contains(&case.name));
-    futures::stream::iter(cases).for_each_concurrent(AT_ONCE, one).await;
-    agent.check()?;
-    let failures = failures.into_inner().unwrap_or_default();
-    if failures.is_empty() {
-        return Ok(());
-    }
-    bail!("{} cases failed:\n{}", failures.len(), failures.join("\n"))
+fn options(who: Who, flags: &[&str]) -> AgentOptions {
+    let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    AgentOptions { who, flags, ..AgentOptions::default() }
+}
+
+fn nodes(names: [&str; 2]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}
+
+fn without(names: &[&str], cases: Vec<Case<Shared>>) -> Vec<Case<Shared>> {
+    cases.into_iter().filter(|case| !names.contains(&case.name.as_str())).collect()
 }
 
 /// What takes more than one group is refused in words; what is only about who may read a volume is not
 /// needed, since all ids inside are the same user's outside.
-async fn groups(stage: &Stage) -> Result<()> {
+async fn one_group(stage: &Stage, _: &Agent) -> Result<()> {
     let pods = Pods::open(stage, "one-group").await?;
     let of = |context: Value| {
         json!({

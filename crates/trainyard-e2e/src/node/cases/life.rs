@@ -7,29 +7,30 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use serde_json::json;
 
-use super::Case;
+use super::Shared;
 use super::look::{
     Gate, condition, conditions, container, ended, mark, processes, runs, until, verdict, waits,
 };
+use crate::harness::{Case, cases};
 use crate::node::{Agent, Pods, Stage, exit_code};
 
-pub(super) fn all() -> Vec<Case> {
-    vec![
-        Case { name: "life/runs_to_success", play: |s, a| Box::pin(runs_to_success(s, a)) },
-        Case { name: "life/exit_code_is_kept", play: |s, a| Box::pin(exit_code_is_kept(s, a)) },
-        Case { name: "life/conditions_over_time", play: |s, a| Box::pin(conditions_change(s, a)) },
-        Case { name: "life/ended_by_a_signal", play: |s, a| Box::pin(ended_by_a_signal(s, a)) },
-        Case { name: "life/out_of_memory", play: |s, a| Box::pin(out_of_memory(s, a)) },
-        Case { name: "life/last_words", play: |s, a| Box::pin(last_words(s, a)) },
-        Case { name: "life/events", play: |s, a| Box::pin(events(s, a)) },
-        Case { name: "life/containers_share", play: |s, a| Box::pin(containers_share(s, a)) },
-        Case { name: "life/deleted_with_grace", play: |s, a| Box::pin(deleted_with_grace(s, a)) },
-        Case { name: "life/term_is_ignored", play: |s, a| Box::pin(term_is_ignored(s, a)) },
-        Case { name: "life/deleted_by_force", play: |s, a| Box::pin(deleted_by_force(s, a)) },
-        Case { name: "life/deleted_early", play: |s, a| Box::pin(deleted_early(s, a)) },
-        Case { name: "life/nothing_is_left", play: |s, a| Box::pin(nothing_is_left(s, a)) },
-        Case { name: "life/deadline", play: |s, a| Box::pin(deadline(s, a)) },
-        Case { name: "life/disk_over_limit", play: |s, a| Box::pin(disk_over_limit(s, a)) },
+pub(super) fn all() -> Vec<Case<Shared>> {
+    cases!["life":
+        runs_to_success,
+        exit_code_is_kept,
+        conditions_over_time,
+        ended_by_a_signal,
+        out_of_memory,
+        last_words,
+        events,
+        containers_share,
+        deleted_with_grace,
+        term_is_ignored,
+        deleted_by_force,
+        deleted_early,
+        nothing_is_left,
+        deadline,
+        disk_over_limit,
     ]
 }
 
@@ -68,7 +69,7 @@ async fn exit_code_is_kept(stage: &Stage, _: &Agent) -> Result<()> {
     Ok(())
 }
 
-async fn conditions_change(stage: &Stage, _: &Agent) -> Result<()> {
+async fn conditions_over_time(stage: &Stage, _: &Agent) -> Result<()> {
     let (pods, gate) = (Pods::open(stage, "conditions").await?, Gate::new()?);
     let wait = |name: &str| {
         let script = format!("until [ -e /gate/{name} ]; do sleep 0.05; done");

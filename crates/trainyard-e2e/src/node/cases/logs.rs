@@ -7,23 +7,24 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use super::Case;
+use super::Shared;
 use super::look::{Gate, runs, waits};
+use crate::harness::{Case, cases};
 use crate::node::{Agent, Pods, Stage};
 
-pub(super) fn all() -> Vec<Case> {
-    vec![
-        Case { name: "logs/parts_of_it", play: |s, a| Box::pin(parts(s, a)) },
-        Case { name: "logs/followed_to_the_end", play: |s, a| Box::pin(followed(s, a)) },
-        Case { name: "logs/follower_goes", play: |s, a| Box::pin(follower_goes(s, a)) },
-        Case { name: "logs/of_each_container", play: |s, a| Box::pin(of_each_container(s, a)) },
-        Case { name: "logs/of_no_run", play: |s, a| Box::pin(of_no_run(s, a)) },
-        Case { name: "logs/odd_output", play: |s, a| Box::pin(odd_output(s, a)) },
-        Case { name: "logs/kept_after_deletion", play: |s, a| Box::pin(kept(s, a)) },
+pub(super) fn all() -> Vec<Case<Shared>> {
+    cases!["logs":
+        parts_of_it,
+        followed_to_the_end,
+        follower_goes,
+        of_each_container,
+        of_no_run,
+        odd_output,
+        kept_after_deletion,
     ]
 }
 
-async fn parts(stage: &Stage, _: &Agent) -> Result<()> {
+async fn parts_of_it(stage: &Stage, _: &Agent) -> Result<()> {
     let pods = Pods::open(stage, "parts").await?;
     let script = "for i in 1 2 3 4 5; do echo line $i; done; echo wrong >&2";
     pods.shell("talker", script, json!({})).await?;
@@ -60,7 +61,7 @@ async fn parts(stage: &Stage, _: &Agent) -> Result<()> {
 }
 
 /// A follower sees each line as it comes and ends with the container.
-async fn followed(stage: &Stage, _: &Agent) -> Result<()> {
+async fn followed_to_the_end(stage: &Stage, _: &Agent) -> Result<()> {
     let (pods, gate) = (Pods::open(stage, "follow").await?, Gate::new()?);
     let script = "echo one; until [ -e /gate/two ]; do sleep 0.05; done; echo two; \
                   until [ -e /gate/end ]; do sleep 0.05; done; echo three; exit 1";
@@ -160,7 +161,7 @@ async fn odd_output(stage: &Stage, _: &Agent) -> Result<()> {
     Ok(())
 }
 
-async fn kept(stage: &Stage, agent: &Agent) -> Result<()> {
+async fn kept_after_deletion(stage: &Stage, agent: &Agent) -> Result<()> {
     let pods = Pods::open(stage, "kept").await?;
     let labels = json!({"training.kubeflow.org/job-name": "mnist",
         "training.kubeflow.org/replica-type": "worker", "training.kubeflow.org/replica-index": "3"});

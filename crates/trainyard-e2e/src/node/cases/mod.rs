@@ -8,7 +8,7 @@ mod freed;
 mod full;
 mod killed;
 mod leaks;
-mod levels;
+pub(super) mod levels;
 mod life;
 mod logs;
 mod look;
@@ -27,35 +27,23 @@ mod security;
 mod shortage;
 mod tensorflow;
 mod unsupported;
-mod user;
 mod volumes;
 
-use std::pin::Pin;
-use std::time::Duration;
-
-use anyhow::Result;
+use std::sync::Arc;
 
 use super::{Agent, Stage};
+use crate::harness::Case;
 
-type Played<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
+/// What cases have that share one agent with others.
+pub(super) type Shared = (Arc<Stage>, Arc<Agent>);
 
-/// A case that shares one agent with others.
-#[derive(Clone, Copy)]
-pub(super) struct Case {
-    pub(super) name: &'static str,
-    pub(super) play: for<'a> fn(&'a Stage, &'a Agent) -> Played<'a>,
+/// What any agent of root must do whose pods have a network of their own.
+pub(super) fn all() -> Vec<Case<Shared>> {
+    [contract(), surroundings()].concat()
 }
 
-/// A case that starts agents of its own, alone on the machine.
-#[derive(Clone, Copy)]
-pub(super) struct Alone {
-    pub(super) name: &'static str,
-    pub(super) longest: Duration,
-    pub(super) play: for<'a> fn(&'a Stage) -> Played<'a>,
-}
-
-/// Cases on a common agent.
-pub(super) fn shared() -> Vec<Case> {
+/// The kubelet's contract.
+pub(super) fn contract() -> Vec<Case<Shared>> {
     [
         life::all(),
         restart::all(),
@@ -65,18 +53,18 @@ pub(super) fn shared() -> Vec<Case> {
         refused::all(),
         unsupported::all(),
         node::all(),
-        env::all(),
-        volumes::all(),
         freed::all(),
-        network::all(),
-        reach::all(),
-        security::all(),
     ]
     .concat()
 }
 
+/// What pods find around them.
+pub(super) fn surroundings() -> Vec<Case<Shared>> {
+    [env::all(), volumes::all(), network::all(), reach::all(), security::all()].concat()
+}
+
 /// Cases with agents of their own.
-pub(super) fn alone() -> Vec<Alone> {
+pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
     [
         volumes::alone(),
         node::alone(),
@@ -84,8 +72,6 @@ pub(super) fn alone() -> Vec<Alone> {
         shortage::alone(),
         network::alone(),
         outbound::alone(),
-        levels::all(),
-        user::alone(),
         full::alone(),
         killed::alone(),
         leaks::alone(),

@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::linux::net::SocketAddrExt as _;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -10,42 +11,35 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::{Api, DeleteParams};
 use serde_json::{Value, json};
 
+use super::Shared;
 use super::objects::{address, ended, make, phase, said, says};
-use super::{Alone, Case};
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases, within};
 use crate::node::{Agent, AgentOptions, Pods, Stage};
 
-pub(super) fn all() -> Vec<Case> {
-    vec![
-        Case { name: "network/own_ports", play: |s, a| Box::pin(own_ports(s, a)) },
-        Case { name: "network/shared_ports", play: |s, a| Box::pin(shared_ports(s, a)) },
-        Case { name: "network/names", play: |s, a| Box::pin(names(s, a)) },
-        Case { name: "network/names_vanish", play: |s, a| Box::pin(names_vanish(s, a)) },
-        Case { name: "network/services", play: |s, a| Box::pin(services(s, a)) },
-        Case {
-            name: "network/short_names_by_proxy",
-            play: |s, a| Box::pin(short_names_by_proxy(s, a)),
-        },
-        Case { name: "network/not_ready", play: |s, a| Box::pin(not_ready(s, a)) },
-        Case { name: "network/host_network", play: |s, a| Box::pin(host_network(s, a)) },
-        Case {
-            name: "network/host_is_unreachable",
-            play: |s, a| Box::pin(host_is_unreachable(s, a)),
-        },
-        Case {
-            name: "network/pod_is_unreachable",
-            play: |s, a| Box::pin(pod_is_unreachable(s, a)),
-        },
-        Case { name: "network/proxy", play: |s, a| Box::pin(proxy(s, a)) },
+pub(super) fn all() -> Vec<Case<Shared>> {
+    cases!["network":
+        own_ports,
+        shared_ports,
+        names,
+        names_vanish,
+        services,
+        short_names_by_proxy,
+        not_ready,
+        host_network,
+        host_is_unreachable,
+        pod_is_unreachable,
+        proxy,
     ]
 }
 
-pub(super) fn alone() -> Vec<Alone> {
-    vec![Alone {
-        name: "network/host_is_untouched",
-        longest: Duration::from_mins(2),
-        play: |s| Box::pin(host_is_untouched(s)),
-    }]
+pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
+    within(
+        Duration::from_mins(2),
+        cases!["network":
+            host_is_untouched,
+        ],
+    )
 }
 
 /// Answers every connection on a port with the pod's name.

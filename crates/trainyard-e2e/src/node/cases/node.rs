@@ -1,6 +1,7 @@
 //! The Node object and what is read through it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -9,30 +10,33 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use serde_json::{Value, json};
 
+use super::Shared;
 use super::look::until;
-use super::{Alone, Case};
 use crate::check::contains;
 use crate::control_plane::KUBELET_CLIENT_NAME;
+use crate::harness::{Case, cases, within};
 use crate::kubectl::{Kubectl, Outcome};
 use crate::node::{Agent, AgentOptions, Pods, Stage};
 
-pub(super) fn all() -> Vec<Case> {
-    vec![
-        Case { name: "node/node", play: |s, a| Box::pin(node(s, a)) },
-        Case { name: "node/lease", play: |s, a| Box::pin(lease(s, a)) },
-        Case { name: "node/described", play: |s, a| Box::pin(described(s, a)) },
-        Case { name: "node/stats", play: |s, a| Box::pin(stats(s, a)) },
-        Case { name: "node/strangers_stay_out", play: |s, a| Box::pin(strangers(s, a)) },
-        Case { name: "node/no_proxy", play: |s, a| Box::pin(no_proxy(s, a)) },
+pub(super) fn all() -> Vec<Case<Shared>> {
+    cases!["node":
+        node,
+        lease,
+        described,
+        stats,
+        strangers_stay_out,
+        no_proxy,
     ]
 }
 
-pub(super) fn alone() -> Vec<Alone> {
-    let longest = Duration::from_mins(2);
-    vec![
-        Alone { name: "node/client_names", longest, play: |s| Box::pin(client_names(s)) },
-        Alone { name: "node/interrupted", longest, play: |s| Box::pin(interrupted(s)) },
-    ]
+pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
+    within(
+        Duration::from_mins(2),
+        cases!["node":
+            client_names,
+            interrupted,
+        ],
+    )
 }
 
 async fn node(stage: &Stage, agent: &Agent) -> Result<()> {
@@ -157,7 +161,7 @@ async fn stats(stage: &Stage, agent: &Agent) -> Result<()> {
 }
 
 /// Whoever has no certificate of the API server's authority learns nothing.
-async fn strangers(stage: &Stage, agent: &Agent) -> Result<()> {
+async fn strangers_stay_out(stage: &Stage, agent: &Agent) -> Result<()> {
     let api = KubeletApi::of(stage, &agent.nodes[0]).await?;
     ensure!(api.as_api_server("/pods").await?.success(), "the API server itself is refused");
     let refused = api.ask("/pods", &["--token=a-guess"]).await?;

@@ -3,6 +3,7 @@
 
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -10,43 +11,30 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use serde_json::{Value, json};
 
-use super::Alone;
 use super::look::{Gate, until};
 use super::machine::{Host, Traces, descendants};
 use super::network::own_addresses;
 use super::objects::{said, says};
 use super::outside::Outside;
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases, note, within};
 use crate::node::{Agent, AgentOptions, Pods, Stage, Who};
-use crate::suite::report::say;
 
 const LONGEST: Duration = Duration::from_mins(4);
 /// All of an agent that has gone is gone within this time.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-pub(super) fn alone() -> Vec<Alone> {
-    let longest = LONGEST;
-    vec![
-        Alone {
-            name: "outbound/slirp4netns",
-            longest,
-            play: |s| Box::pin(carries(s, Who::Me, "slirp4netns")),
-        },
-        Alone { name: "outbound/pasta", longest, play: |s| Box::pin(carries(s, Who::Me, "pasta")) },
-        Alone {
-            name: "outbound/slirp4netns_as_user",
-            longest,
-            play: |s| Box::pin(carries(s, Who::Tapping, "slirp4netns")),
-        },
-        Alone {
-            name: "outbound/pasta_as_user",
-            longest,
-            play: |s| Box::pin(carries(s, Who::Tapping, "pasta")),
-        },
-        Alone { name: "outbound/by_itself", longest, play: |s| Box::pin(by_itself(s)) },
-        Alone { name: "outbound/cannot_be_had", longest, play: |s| Box::pin(cannot_be_had(s)) },
-        Alone { name: "outbound/proxy_and_none", longest, play: |s| Box::pin(proxy_and_none(s)) },
-    ]
+pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
+    let mut all = cases!["outbound": by_itself, cannot_be_had, proxy_and_none];
+    for program in ["slirp4netns", "pasta"] {
+        for (who, word) in [(Who::Me, ""), (Who::Tapping, "_as_user")] {
+            let name = format!("outbound/{program}{word}");
+            all.push(Case::new(name, async move |stage: &Stage| {
+                carries(stage, who, program).await
+            }));
+        }
+    }
+    within(LONGEST, all)
 }
 
 /// Whether a case can be played here; where nothing may be left out, it must be.
@@ -64,7 +52,7 @@ fn possible(programs: &[&str]) -> Result<bool> {
     }
     let missing = missing.join(", ");
     ensure!(std::env::var_os("CI").is_none(), "this machine must have: {missing}");
-    say(&format!("*** SKIPPED: the next case needs {missing}"));
+    note(format_args!("*** left out for want of {missing}"));
     Ok(false)
 }
 

@@ -6,19 +6,20 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Api, ListParams, PostParams};
 use serde_json::{Value, json};
 
-use super::Case;
+use super::Shared;
 use super::look::{Gate, condition, container, ended_before, runs, until};
+use crate::harness::{Case, cases};
 use crate::node::{Agent, Pods, Stage};
 
-pub(super) fn all() -> Vec<Case> {
-    vec![
-        Case { name: "probes/liveness_by_program", play: |s, a| Box::pin(by_program(s, a)) },
-        Case { name: "probes/liveness_by_http", play: |s, a| Box::pin(by_http(s, a)) },
-        Case { name: "probes/liveness_by_tcp", play: |s, a| Box::pin(by_tcp(s, a)) },
-        Case { name: "probes/liveness_without_restart", play: |s, a| Box::pin(at_last(s, a)) },
-        Case { name: "probes/readiness_and_endpoints", play: |s, a| Box::pin(readiness(s, a)) },
-        Case { name: "probes/startup_comes_first", play: |s, a| Box::pin(startup(s, a)) },
-        Case { name: "probes/startup_fails", play: |s, a| Box::pin(startup_fails(s, a)) },
+pub(super) fn all() -> Vec<Case<Shared>> {
+    cases!["probes":
+        liveness_by_program,
+        liveness_by_http,
+        liveness_by_tcp,
+        liveness_without_restart,
+        readiness_and_endpoints,
+        startup_comes_first,
+        startup_fails,
     ]
 }
 
@@ -72,7 +73,7 @@ fn ran_again(pod: &Pod) -> bool {
     runs(pod, "main") && container(pod, "main").is_ok_and(|status| status.restart_count == 1)
 }
 
-async fn by_program(stage: &Stage, _: &Agent) -> Result<()> {
+async fn liveness_by_program(stage: &Stage, _: &Agent) -> Result<()> {
     let (pods, gate) = (Pods::open(stage, "liveexec").await?, Gate::new()?);
     let mut spec = gate.spec();
     let check = "[ ! -e /gate/sick ] || { echo feeling sick; rm /gate/sick; exit 3; }";
@@ -92,7 +93,7 @@ async fn by_program(stage: &Stage, _: &Agent) -> Result<()> {
     Ok(())
 }
 
-async fn by_http(stage: &Stage, _: &Agent) -> Result<()> {
+async fn liveness_by_http(stage: &Stage, _: &Agent) -> Result<()> {
     let (pods, gate) = (Pods::open(stage, "livehttp").await?, Gate::new()?);
     let mut probes = probe(http());
     // The server needs a moment; without one the first answer would be a refusal.
@@ -112,7 +113,7 @@ async fn by_http(stage: &Stage, _: &Agent) -> Result<()> {
     Ok(())
 }
 
-async fn by_tcp(stage: &Stage, _: &Agent) -> Result<()> {
+async fn liveness_by_tcp(stage: &Stage, _: &Agent) -> Result<()> {
     let (pods, gate) = (Pods::open(stage, "livetcp").await?, Gate::new()?);
     let mut probes = probe(json!({"tcpSocket": {"port": 8080}}));
     probes["failureThreshold"] = json!(4);
@@ -125,7 +126,7 @@ async fn by_tcp(stage: &Stage, _: &Agent) -> Result<()> {
 }
 
 /// A pod that never restarts fails by its probe.
-async fn at_last(stage: &Stage, _: &Agent) -> Result<()> {
+async fn liveness_without_restart(stage: &Stage, _: &Agent) -> Result<()> {
     let pods = Pods::open(stage, "livenever").await?;
     let more = json!({"containers": [
         {"livenessProbe": probe(json!({"exec": {"command": ["false"]}}))}]});
@@ -136,7 +137,7 @@ async fn at_last(stage: &Stage, _: &Agent) -> Result<()> {
     Ok(())
 }
 
-async fn readiness(stage: &Stage, _: &Agent) -> Result<()> {
+async fn readiness_and_endpoints(stage: &Stage, _: &Agent) -> Result<()> {
     let (pods, gate) = (Pods::open(stage, "ready").await?, Gate::new()?);
     let services: Api<Service> = Api::namespaced(stage.client.clone(), &pods.namespace);
     let service = json!({"metadata": {"name": "web"},
@@ -177,7 +178,7 @@ async fn readiness(stage: &Stage, _: &Agent) -> Result<()> {
 }
 
 /// Until the startup probe has passed, no other is made and the container is not ready.
-async fn startup(stage: &Stage, _: &Agent) -> Result<()> {
+async fn startup_comes_first(stage: &Stage, _: &Agent) -> Result<()> {
     let (pods, gate) = (Pods::open(stage, "startup").await?, Gate::new()?);
     let mut spec = gate.spec();
     let command = |script: &str| json!({"exec": {"command": ["sh", "-c", script]}});

@@ -9,19 +9,20 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
-use super::Case;
+use super::Shared;
 use super::objects::make;
 use crate::check::{contains, equal};
 use crate::forward::{self, Forwarded};
+use crate::harness::{Case, cases};
 use crate::node::{Agent, Pods, Stage};
 
 const ADDRESS: &str = "trainyard.dev/address";
 
-pub(super) fn all() -> Vec<Case> {
-    vec![
-        Case { name: "reach/port", play: |s, a| Box::pin(port(s, a)) },
-        Case { name: "reach/port_forward", play: |s, a| Box::pin(port_forward(s, a)) },
-        Case { name: "reach/no_such_port", play: |s, a| Box::pin(no_such_port(s, a)) },
+pub(super) fn all() -> Vec<Case<Shared>> {
+    cases!["reach":
+        port,
+        port_forward,
+        no_such_port,
     ]
 }
 

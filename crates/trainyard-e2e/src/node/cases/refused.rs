@@ -5,22 +5,23 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::Case;
+use super::Shared;
 use super::look::{container, ended, verdict, waiting, waits};
+use crate::harness::{Case, cases};
 use crate::node::{Agent, Pods, Stage, exit_code};
 
-pub(super) fn all() -> Vec<Case> {
-    vec![
-        Case { name: "refused/missing_program", play: |s, a| Box::pin(missing_program(s, a)) },
-        Case { name: "refused/no_command", play: |s, a| Box::pin(no_command(s, a)) },
-        Case { name: "refused/unknown_image", play: |s, a| Box::pin(unknown_image(s, a)) },
-        Case { name: "refused/bad_reference", play: |s, a| Box::pin(bad_reference(s, a)) },
-        Case { name: "refused/missing_volume", play: |s, a| Box::pin(missing_volume(s, a)) },
-        Case { name: "refused/missing_path", play: |s, a| Box::pin(missing_path(s, a)) },
-        Case { name: "refused/too_much", play: |s, a| Box::pin(too_much(s, a)) },
-        Case { name: "refused/port_clash", play: |s, a| Box::pin(port_clash(s, a)) },
-        Case { name: "refused/not_this_node", play: |s, a| Box::pin(not_this_node(s, a)) },
-        Case { name: "refused/port_in_use_inside", play: |s, a| Box::pin(port_in_use(s, a)) },
+pub(super) fn all() -> Vec<Case<Shared>> {
+    cases!["refused":
+        missing_program,
+        no_command,
+        unknown_image,
+        bad_reference,
+        missing_volume,
+        missing_path,
+        too_much,
+        port_clash,
+        not_this_node,
+        port_in_use_inside,
     ]
 }
 
@@ -203,7 +204,7 @@ async fn not_this_node(stage: &Stage, agent: &Agent) -> Result<()> {
 }
 
 /// Containers of one pod have one network: the second that takes a port is told so.
-async fn port_in_use(stage: &Stage, _: &Agent) -> Result<()> {
+async fn port_in_use_inside(stage: &Stage, _: &Agent) -> Result<()> {
     let pods = Pods::open(stage, "inuse").await?;
     let program = "import socket, os, time\n\
                    while not os.path.exists('/both/first') and os.environ['ME'] == 'b': time.sleep(0.05)\n\

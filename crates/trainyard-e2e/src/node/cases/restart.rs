@@ -7,25 +7,26 @@ use anyhow::{Context as _, Result, ensure};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::Case;
+use super::Shared;
 use super::look::{Gate, container, ended, ended_before, runs, waiting, waits};
+use crate::harness::{Case, cases};
 use crate::node::{Agent, Pods, Stage, exit_code};
 
-pub(super) fn all() -> Vec<Case> {
-    vec![
-        Case { name: "restart/on_failure_backs_off", play: |s, a| Box::pin(backs_off(s, a)) },
-        Case { name: "restart/always", play: |s, a| Box::pin(always(s, a)) },
-        Case { name: "restart/never", play: |s, a| Box::pin(never(s, a)) },
-        Case { name: "restart/fresh_root", play: |s, a| Box::pin(fresh_root(s, a)) },
-        Case { name: "restart/deleted_in_back_off", play: |s, a| Box::pin(in_back_off(s, a)) },
-        Case { name: "restart/init_in_order", play: |s, a| Box::pin(init_in_order(s, a)) },
-        Case { name: "restart/init_fails", play: |s, a| Box::pin(init_fails(s, a)) },
-        Case { name: "restart/init_again", play: |s, a| Box::pin(init_again(s, a)) },
+pub(super) fn all() -> Vec<Case<Shared>> {
+    cases!["restart":
+        on_failure_backs_off,
+        always,
+        never,
+        fresh_root,
+        deleted_in_back_off,
+        init_in_order,
+        init_fails,
+        init_again,
     ]
 }
 
 /// Fails twice, then succeeds: the first restart comes at once, the second after ten seconds.
-async fn backs_off(stage: &Stage, _: &Agent) -> Result<()> {
+async fn on_failure_backs_off(stage: &Stage, _: &Agent) -> Result<()> {
     let (pods, gate) = (Pods::open(stage, "crash").await?, Gate::new()?);
     let script = "date +%s.%N >> /gate/runs; n=$(wc -l < /gate/runs); echo run $n; \
                   [ $n -ge 3 ] || exit $n";
@@ -109,7 +110,7 @@ async fn fresh_root(stage: &Stage, _: &Agent) -> Result<()> {
     Ok(())
 }
 
-async fn in_back_off(stage: &Stage, _: &Agent) -> Result<()> {
+async fn deleted_in_back_off(stage: &Stage, _: &Agent) -> Result<()> {
     let pods = Pods::open(stage, "off").await?;
     pods.shell("crash", "exit 1", json!({"restartPolicy": "Always"})).await?;
     pods.until("crash", "in a crash loop", |pod| waits(pod, "main", "CrashLoopBackOff")).await?;

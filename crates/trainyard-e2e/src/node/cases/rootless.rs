@@ -1,5 +1,6 @@
 //! An agent that an ordinary user runs leaves as little behind as root's, and says what it cannot do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -7,29 +8,26 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use serde_json::json;
 
+use super::killed;
 use super::objects::says;
-use super::{Alone, killed};
 use crate::check::{contains, equal};
+use crate::harness::{Case, within};
 use crate::node::{Agent, AgentOptions, Pods, Stage, Who};
 
 const LONGEST: Duration = Duration::from_mins(3);
 
-pub(super) fn alone() -> Vec<Alone> {
-    let longest = LONGEST;
-    vec![
-        Alone { name: "rootless/says_so", longest, play: |s| Box::pin(says_so(s)) },
-        Alone {
-            name: "rootless/agent_killed",
-            longest,
-            play: |s| Box::pin(killed::agent(s, user())),
-        },
-        Alone {
-            name: "rootless/holder_killed",
-            longest,
-            play: |s| Box::pin(killed::holder(s, user())),
-        },
-        Alone { name: "rootless/stopped", longest, play: |s| Box::pin(killed::stopped(s, user())) },
-    ]
+pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
+    let all = vec![
+        Case::new("rootless/says_so", says_so),
+        Case::new("rootless/agent_killed", async |stage: &Stage| {
+            killed::agent(stage, user()).await
+        }),
+        Case::new("rootless/holder_killed", async |stage: &Stage| {
+            killed::holder(stage, user()).await
+        }),
+        Case::new("rootless/stopped", async |stage: &Stage| killed::stopped(stage, user()).await),
+    ];
+    within(LONGEST, all)
 }
 
 /// Without root, whoever runs the tests is the ordinary user.

@@ -3,23 +3,24 @@
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use super::Case;
+use super::Shared;
 use super::objects::{ended, hindered, says, value};
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases};
 use crate::node::{Agent, Pods, Stage, exit_code};
 
-pub(super) fn all() -> Vec<Case> {
-    vec![
-        Case { name: "security/users", play: |s, a| Box::pin(users(s, a)) },
-        Case { name: "security/groups", play: |s, a| Box::pin(groups(s, a)) },
-        Case { name: "security/non_root", play: |s, a| Box::pin(non_root(s, a)) },
-        Case { name: "security/read_only_root", play: |s, a| Box::pin(read_only_root(s, a)) },
-        Case { name: "security/capabilities", play: |s, a| Box::pin(capabilities(s, a)) },
-        Case { name: "security/confinement", play: |s, a| Box::pin(confinement(s, a)) },
-        Case { name: "security/unseen", play: |s, a| Box::pin(unseen(s, a)) },
-        Case { name: "security/refused", play: |s, a| Box::pin(refused(s, a)) },
-        Case { name: "security/processes", play: |s, a| Box::pin(processes(s, a)) },
-        Case { name: "security/shared_processes", play: |s, a| Box::pin(shared_processes(s, a)) },
+pub(super) fn all() -> Vec<Case<Shared>> {
+    cases!["security":
+        users,
+        groups,
+        non_root,
+        read_only_root,
+        capabilities,
+        confinement,
+        unseen,
+        refused,
+        processes,
+        shared_processes,
     ]
 }
 
@@ -71,7 +72,7 @@ async fn non_root(stage: &Stage, _: &Agent) -> Result<()> {
 
 async fn read_only_root(stage: &Stage, _: &Agent) -> Result<()> {
     let pods = Pods::open(stage, "read-only").await?;
-    let script = "for F in /x /etc/x /tmp/x /srv/x /usr/x; do \
+    let script = "for F in /podx /etc/podx /tmp/podx /srv/podx /usr/podx; do \
                     (echo a > $F) 2>/dev/null && echo wrote $F || echo kept $F; done; \
                   echo a > /data/x && echo wrote data; echo a > /dev/shm/x && echo wrote shm";
     let more = json!({
@@ -80,16 +81,15 @@ async fn read_only_root(stage: &Stage, _: &Agent) -> Result<()> {
         "volumes": [{"name": "data", "emptyDir": {}}],
     });
     let text = says(&pods, "closed", script, more).await?;
-    let wanted =
-        "kept /x\nkept /etc/x\nkept /tmp/x\nkept /srv/x\nkept /usr/x\nwrote data\nwrote shm\n";
+    let wanted = "kept /podx\nkept /etc/podx\nkept /tmp/podx\nkept /srv/podx\nkept /usr/podx\nwrote data\nwrote shm\n";
     equal("closed", text.as_str(), wanted)?;
-    let script = "for F in /x /etc/x /tmp/x /srv/x /usr/x; do \
+    let script = "for F in /podx /etc/podx /tmp/podx /srv/podx /usr/podx; do \
                     (echo a > $F) 2>/dev/null && echo wrote $F || echo kept $F; done";
     let text = says(&pods, "open", script, json!({})).await?;
-    let wanted = "wrote /x\nwrote /etc/x\nwrote /tmp/x\nwrote /srv/x\nkept /usr/x\n";
+    let wanted = "wrote /podx\nwrote /etc/podx\nwrote /tmp/podx\nwrote /srv/podx\nkept /usr/podx\n";
     equal("open", text.as_str(), wanted)?;
     // What was written stayed in the pod.
-    for file in ["/x", "/etc/x", "/tmp/x", "/srv/x"] {
+    for file in ["/podx", "/etc/podx", "/tmp/podx", "/srv/podx"] {
         ensure!(!std::path::Path::new(file).exists(), "{file} is on the machine");
     }
     Ok(())

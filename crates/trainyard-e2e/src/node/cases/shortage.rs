@@ -3,25 +3,28 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 
-use super::Alone;
 use super::machine::{descendants, groups, with_variable};
 use super::objects::{hindered, said};
 use crate::check::contains;
+use crate::harness::{Case, cases, within};
 use crate::node::{Agent, AgentOptions, Pods, Stage, Who};
 
-pub(super) fn alone() -> Vec<Alone> {
-    let longest = Duration::from_mins(2);
-    vec![
-        Alone { name: "shortage/processes", longest, play: |s| Box::pin(processes(s)) },
-        Alone { name: "shortage/processes_of_a_user", longest, play: |s| Box::pin(limit(s)) },
-        Alone { name: "shortage/control_groups", longest, play: |s| Box::pin(no_groups(s)) },
-    ]
+pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
+    within(
+        Duration::from_mins(2),
+        cases!["shortage":
+            processes,
+            processes_of_a_user,
+            control_groups,
+        ],
+    )
 }
 
 fn options(who: Who) -> AgentOptions {
@@ -98,7 +101,7 @@ async fn processes(stage: &Stage) -> Result<()> {
 }
 
 /// Whoever is not root has a number of processes.
-async fn limit(stage: &Stage) -> Result<()> {
+async fn processes_of_a_user(stage: &Stage) -> Result<()> {
     let who = if geteuid().is_root() { Who::User } else { Who::Me };
     let agent = Agent::start(stage, options(who)).await?;
     let pods = Pods::open(stage, "limited").await?;
@@ -120,7 +123,7 @@ async fn limit(stage: &Stage) -> Result<()> {
 }
 
 /// Somebody has removed the groups under which those of pods are made.
-async fn no_groups(stage: &Stage) -> Result<()> {
+async fn control_groups(stage: &Stage) -> Result<()> {
     let agent = Agent::start(stage, options(Who::Me)).await?;
     let pods = Pods::open(stage, "groups").await?;
     let mark = format!("{}-marked", pods.namespace);

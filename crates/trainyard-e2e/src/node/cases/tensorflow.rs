@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
 
-use super::Alone;
+use crate::harness::{Case, cases, within};
 use crate::node::{Agent, AgentOptions, Stage};
 
 /// A job of five replicas on two cores; most of it is importing TensorFlow, and, once, making the
@@ -15,19 +16,14 @@ use crate::node::{Agent, AgentOptions, Stage};
 const PATIENCE: Duration = Duration::from_mins(6);
 const LONGEST: Duration = Duration::from_mins(8);
 
-pub(super) fn cases() -> Vec<Alone> {
-    vec![
-        Alone {
-            name: "tensorflow/parameter_servers",
-            longest: LONGEST,
-            play: |stage| Box::pin(parameter_servers(stage)),
-        },
-        Alone {
-            name: "tensorflow/in_step",
-            longest: LONGEST,
-            play: |stage| Box::pin(in_step(stage)),
-        },
-    ]
+pub(super) fn cases() -> Vec<Case<Arc<Stage>>> {
+    within(
+        LONGEST,
+        cases!["tensorflow":
+            parameter_servers,
+            in_step,
+        ],
+    )
 }
 
 fn example(name: &str) -> PathBuf {

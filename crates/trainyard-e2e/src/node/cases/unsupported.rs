@@ -5,18 +5,19 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
-use super::Case;
+use super::Shared;
 use super::look::{Gate, verdict};
 use super::objects::{hindered, make, said};
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases};
 use crate::node::{Agent, Pods, Stage, exit_code};
 
-pub(super) fn all() -> Vec<Case> {
-    vec![
-        Case { name: "unsupported/hooks", play: |s, a| Box::pin(hooks(s, a)) },
-        Case { name: "unsupported/sidecar", play: |s, a| Box::pin(sidecar(s, a)) },
-        Case { name: "unsupported/never_pull", play: |s, a| Box::pin(never_pull(s, a)) },
-        Case { name: "unsupported/refresh", play: |s, a| Box::pin(refresh(s, a)) },
+pub(super) fn all() -> Vec<Case<Shared>> {
+    cases!["unsupported":
+        hooks,
+        sidecar,
+        never_pull,
+        refresh,
     ]
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::net::UnixListener;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -9,38 +10,37 @@ use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeCl
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::{Value, json};
 
+use super::Shared;
 use super::objects::{ended, hindered, make, open_folder, open_to_all, said, says};
-use super::{Alone, Case};
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases, within};
 use crate::node::{Agent, AgentOptions, Pods, Stage};
 
-pub(super) fn all() -> Vec<Case> {
-    vec![
-        Case { name: "volumes/empty_dir", play: |s, a| Box::pin(empty_dir(s, a)) },
-        Case { name: "volumes/memory", play: |s, a| Box::pin(memory(s, a)) },
-        Case { name: "volumes/eviction", play: |s, a| Box::pin(eviction(s, a)) },
-        Case { name: "volumes/host_path", play: |s, a| Box::pin(host_path(s, a)) },
-        Case { name: "volumes/host_path_errors", play: |s, a| Box::pin(host_path_errors(s, a)) },
-        Case { name: "volumes/files", play: |s, a| Box::pin(files(s, a)) },
-        Case {
-            name: "volumes/missing_then_there",
-            play: |s, a| Box::pin(missing_then_there(s, a)),
-        },
-        Case { name: "volumes/downward", play: |s, a| Box::pin(downward(s, a)) },
-        Case { name: "volumes/projected", play: |s, a| Box::pin(projected(s, a)) },
-        Case { name: "volumes/static_claim", play: |s, a| Box::pin(static_claim(s, a)) },
-        Case { name: "volumes/sub_paths", play: |s, a| Box::pin(sub_paths(s, a)) },
-        Case { name: "volumes/escapes", play: |s, a| Box::pin(escapes(s, a)) },
-        Case { name: "volumes/unsupported", play: |s, a| Box::pin(unsupported(s, a)) },
+pub(super) fn all() -> Vec<Case<Shared>> {
+    cases!["volumes":
+        empty_dir,
+        memory,
+        eviction,
+        host_path,
+        host_path_errors,
+        files,
+        missing_then_there,
+        downward,
+        projected,
+        static_claim,
+        sub_paths,
+        escapes,
+        unsupported,
     ]
 }
 
-pub(super) fn alone() -> Vec<Alone> {
-    vec![Alone {
-        name: "volumes/claim_outlives_agent",
-        longest: Duration::from_mins(3),
-        play: |s| Box::pin(claim_outlives_agent(s)),
-    }]
+pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
+    within(
+        Duration::from_mins(3),
+        cases!["volumes":
+            claim_outlives_agent,
+        ],
+    )
 }
 
 /// One volume at `/v` of the container.

@@ -4,15 +4,14 @@ use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::json;
 
-use super::super::Scenario;
-use super::floors;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::rest::Resource;
 use crate::seen::text;
 use crate::volcano::{Floor, Gang, quick_scheduler};
 
-pub(super) fn all() -> Vec<Scenario> {
-    floors!["gangs":
+pub(super) fn all() -> Vec<Case<Floor>> {
+    cases!["scheduler/gangs":
         one_of_two_that_compete,
         gangs_that_ask_for_nothing,
         larger_than_the_cluster,
@@ -160,9 +159,9 @@ async fn an_idle_floor_is_quiet(floor: Floor) -> Result<()> {
     floor.waits("two-1", "Insufficient cpu").await?;
     // Its status is written once a second at most.
     floor.queue_is(&queue, "/status/allocated/cpu", "2").await?;
-    floor.settle(1500).await?;
+    floor.settles().await?;
     let before = floor.get_queue(&queue).await?;
-    floor.settle(1200).await?;
+    floor.stays_silent().await?;
     let after = floor.get_queue(&queue).await?;
     let version =
         |queue: &serde_json::Value| text(&queue["metadata"]["resourceVersion"]).to_owned();

@@ -3,13 +3,12 @@
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use super::super::Scenario;
-use super::floors;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::volcano::{Floor, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    floors!["jobs":
+pub(super) fn all() -> Vec<Case<Floor>> {
+    cases!["scheduler/jobs":
         the_tutorial_from_its_file_to_its_end,
         two_jobs_never_hold_half_each,
         a_job_that_cannot_fit_says_why,

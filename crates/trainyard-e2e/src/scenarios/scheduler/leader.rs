@@ -4,25 +4,20 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::json;
-use tokio::sync::Mutex;
 use trainyard_operator::LeaderOptions;
 use trainyard_operator::scheduler::Options;
 
-use super::super::Scenario;
+use crate::harness::{Case, cases};
 use crate::volcano::{Floor, Gang, quick_scheduler};
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    let name = "scheduler/leader/the_other_takes_over_after_a_crash";
-    vec![Scenario::new(name, the_other_takes_over_after_a_crash)]
+pub(super) fn all() -> Vec<Case<World>> {
+    cases!["scheduler/leader": the_other_takes_over_after_a_crash]
 }
 
 /// The scheduler's own namespace and lease: its rights on leases end there.
 const HOME: &str = "kubeflow";
 const LEASE: &str = "trainyard-scheduler";
-
-/// There is one lease; its scenarios take turns.
-static TURN: Mutex<()> = Mutex::const_new(());
 
 fn with_lease(mut options: Options, who: &str) -> Options {
     let mut leader = LeaderOptions::new(HOME, LEASE, who);
@@ -34,7 +29,7 @@ fn with_lease(mut options: Options, who: &str) -> Options {
 }
 
 async fn the_other_takes_over_after_a_crash(world: World) -> Result<()> {
-    let _turn = TURN.lock().await;
+    let _turn = world.turn().await;
     let first = |options: &mut Options| *options = with_lease(options.clone(), "first");
     let mut floor = Floor::open_with(world, first).await?;
     floor.node("a", json!({"cpu": "4"})).await?;

@@ -11,35 +11,31 @@ mod queues;
 mod tfjobs;
 mod waiting;
 
-use super::Scenario;
-
-/// Scenarios named after their functions, each on a floor of its own.
-macro_rules! floors {
-    ($file:literal: $($play:ident),+ $(,)?) => {
-        vec![$($crate::scenarios::Scenario::new(
-            concat!("scheduler/", $file, "/", stringify!($play)),
-            |world| async move { $play($crate::volcano::Floor::open(world).await?).await },
-        )),+]
-    };
-}
-use floors;
+use crate::harness::Case;
+use crate::volcano::Floor;
+use crate::world::World;
 
 /// Those that need no operator, or the shared one.
-pub(super) fn shared() -> Vec<Scenario> {
-    [
+pub(super) fn shared() -> Vec<Case<World>> {
+    let on_floors = on_floors([
         gangs::all(),
         jobs::all(),
-        leader::all(),
         nodes::all(),
         peers::all(),
         pressure::all(),
         queues::all(),
         waiting::all(),
-    ]
-    .concat()
+    ]);
+    [on_floors, leader::all(), waiting::own_scheduler()].concat()
 }
 
 /// Those that start operators of their own.
-pub(super) fn own_operator() -> Vec<Scenario> {
-    tfjobs::all()
+pub(super) fn own_operator() -> Vec<Case<World>> {
+    on_floors([tfjobs::all()])
+}
+
+/// Each on a floor of its own.
+fn on_floors(cases: impl IntoIterator<Item = Vec<Case<Floor>>>) -> Vec<Case<World>> {
+    let open = async |world: World, _: &str| Floor::open(world).await;
+    cases.into_iter().flatten().map(|case| case.over(open)).collect()
 }

@@ -4,14 +4,13 @@ use anyhow::Result;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::super::Scenario;
-use super::floors;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::rest::Resource;
 use crate::volcano::{Floor, Gang, SCENE};
 
-pub(super) fn all() -> Vec<Scenario> {
-    floors!["nodes":
+pub(super) fn all() -> Vec<Case<Floor>> {
+    cases!["scheduler/nodes":
         a_cordoned_node_is_left_alone,
         taints_and_tolerations,
         selectors_and_affinity,

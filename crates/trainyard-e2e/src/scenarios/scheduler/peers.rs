@@ -3,13 +3,12 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::super::Scenario;
-use super::floors;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::volcano::{Floor, Gang};
 
-pub(super) fn all() -> Vec<Scenario> {
-    floors!["peers": away_from_each_other, near_another, spread_evenly]
+pub(super) fn all() -> Vec<Case<Floor>> {
+    cases!["scheduler/peers": away_from_each_other, near_another, spread_evenly]
 }
 
 fn peers(gang: &str) -> Value {

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::super::Scenario;
-use super::floors;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::seen::Seen;
 use crate::volcano::{Floor, Gang};
 
-pub(super) fn all() -> Vec<Scenario> {
-    floors!["pressure":
+pub(super) fn all() -> Vec<Case<Floor>> {
+    cases!["scheduler/pressure":
         a_whole_gang_makes_room,
         members_above_the_minimum_go_first,
         nobody_goes_where_it_would_not_help,

@@ -4,15 +4,14 @@ use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::json;
 
-use super::super::Scenario;
-use super::floors;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::rest::Resource;
 use crate::seen::Seen;
 use crate::volcano::{Floor, Gang};
 
-pub(super) fn all() -> Vec<Scenario> {
-    floors!["queues":
+pub(super) fn all() -> Vec<Case<Floor>> {
+    cases!["scheduler/queues":
         never_more_than_its_capability,
         a_closed_queue_takes_nobody,
         closed_and_opened_by_commands,

@@ -5,16 +5,15 @@ use serde_json::{Value, json};
 use trainyard_core::Gang as Mode;
 use trainyard_operator::Options;
 
-use super::super::Scenario;
-use super::floors;
 use crate::check::{equal, fields};
+use crate::harness::{Case, cases};
 use crate::manifest::{Manifest, tfjob};
 use crate::rest::Resource;
 use crate::seen::{Seen, text};
 use crate::volcano::Floor;
 
-pub(super) fn all() -> Vec<Scenario> {
-    floors!["tfjobs":
+pub(super) fn all() -> Vec<Case<Floor>> {
+    cases!["scheduler/tfjobs":
         pods_come_when_the_group_is_let_in,
         two_jobs_never_hold_half_each,
         the_group_follows_scaling,

@@ -5,26 +5,26 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::super::Scenario;
-use super::floors;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::rest::Resource;
 use crate::seen::{Seen, text};
 use crate::volcano::{Floor, Gang};
 use crate::world::World;
 
-pub(super) fn all() -> Vec<Scenario> {
-    let mut all = floors!["waiting":
+pub(super) fn all() -> Vec<Case<Floor>> {
+    cases!["scheduler/waiting":
         small_ones_pass_a_large_one_at_first,
         what_is_said_again_is_counted,
         everything_is_said_of_one_that_waits,
         one_that_runs_waits_for_nothing,
         nobody_is_let_in_beyond_what_there_is,
-    ];
-    all.push(Scenario::new("scheduler/waiting/a_large_one_does_not_starve", |world| async move {
-        a_large_one_does_not_starve(world).await
-    }));
-    all
+    ]
+}
+
+/// Those that set their scheduler themselves.
+pub(super) fn own_scheduler() -> Vec<Case<World>> {
+    cases!["scheduler/waiting": a_large_one_does_not_starve]
 }
 
 async fn small_ones_pass_a_large_one_at_first(floor: Floor) -> Result<()> {

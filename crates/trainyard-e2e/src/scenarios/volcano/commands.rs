@@ -3,14 +3,13 @@
 use anyhow::Result;
 use serde_json::json;
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::rest::Resource;
 use crate::volcano::{Scene, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenes!["commands":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    cases!["volcano/commands":
         suspended_and_resumed,
         each_is_carried_out_once,
         meant_for_another_job_of_the_same_name,
@@ -44,7 +43,8 @@ async fn each_is_carried_out_once(scene: Scene) -> Result<()> {
         equal("retries", before.vc("a").retries(), retries)?;
         equal("gone", before.names(Resource::Commands).is_empty(), true)?;
     }
-    scene.settle(300).await?;
+    scene.settles().await?;
+    scene.stays_silent().await?;
     let told = "Normal CommandIssued Start to execute command RestartJob, and clean it up to \
                 make sure executed not more than once.";
     equal("told", scene.seen().vc("a").told(told), true)

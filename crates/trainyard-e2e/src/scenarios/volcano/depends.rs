@@ -3,14 +3,13 @@
 use anyhow::Result;
 use serde_json::json;
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::{contains, equal};
+use crate::harness::{Case, cases};
 use crate::rest::{Resource, refusal};
 use crate::volcano::{Scene, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenes!["depends":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    cases!["volcano/depends":
         pods_are_made_when_the_first_task_is_ready,
         all_of_several_must_be_ready,
         one_of_several_is_enough,

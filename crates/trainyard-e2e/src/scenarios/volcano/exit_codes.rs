@@ -3,13 +3,12 @@
 use anyhow::Result;
 use serde_json::json;
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::volcano::{Scene, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenes!["exit_codes":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    cases!["volcano/exit_codes":
         the_code_that_is_named,
         another_code_is_left_alone,
         the_first_container_that_failed_counts,

@@ -3,13 +3,12 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::{equal, fields};
+use crate::harness::{Case, cases};
 use crate::volcano::{Scene, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenes!["groups":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    cases!["volcano/groups":
         the_minimum_is_what_the_tasks_need,
         the_least_resources_of_a_part,
         devices_are_counted_as_quota_and_as_they_are,
@@ -84,8 +83,13 @@ async fn an_obstacle_is_told_of_the_job(scene: Scene) -> Result<()> {
         "Warning PodGroupPending PodGroup {}:a unschedulable, reason: test message",
         scene.namespace
     );
-    scene.wait_until(&words, |seen| seen.vc("a").told(&words)).await?;
-    scene.settle(300).await?;
+    scene
+        .wait_until(&words, |seen| {
+            let reason = &seen.vc("a").status()["state"]["reason"];
+            seen.vc("a").told(&words) && reason == "NotEnoughResources"
+        })
+        .await?;
+    scene.stays_silent().await?;
     equal("told once", scene.seen().vc("a").told_times(&words), 1)
 }
 
@@ -106,7 +110,7 @@ async fn a_group_that_was_taken_away_is_made_again(scene: Scene) -> Result<()> {
 async fn nothing_is_written_when_nothing_changes(scene: Scene) -> Result<()> {
     let (_door, _auto) = (scene.admit_all(), scene.kubelet.auto());
     scene.run(vcjob("a").task(task("w", 2)).plugin("svc", &[]).plugin("env", &[]), 2).await?;
-    scene.settle(500).await
+    scene.stays_silent().await
 }
 
 async fn marks_for_the_scheduler_reach_pods_and_group(scene: Scene) -> Result<()> {

@@ -6,14 +6,13 @@ use serde_json::Value;
 use trainyard_api::volcano::Kind;
 use trainyard_api::volcano::cases::{Case, validation_cases};
 
-use super::super::Scenario;
-use super::scenes;
+use crate::harness::{self, cases};
 use crate::rest::refusal;
 use crate::seen::text;
 use crate::volcano::Scene;
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenes!["invalid": all_cases]
+pub(super) fn all() -> Vec<harness::Case<Scene>> {
+    cases!["volcano/invalid": all_cases]
 }
 
 async fn all_cases(scene: Scene) -> Result<()> {

@@ -2,14 +2,13 @@
 
 use anyhow::Result;
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::rest::Resource;
 use crate::volcano::{Scene, policy, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenes!["leftovers":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    cases!["volcano/leftovers":
         gone_when_its_time_is_over,
         gone_at_once,
         kept_without_a_time,
@@ -53,7 +52,7 @@ async fn kept_without_a_time(scene: Scene) -> Result<()> {
     scene.run(vcjob("a").task(task("w", 1)).plugin("svc", &[]), 1).await?;
     ends(&scene).await?;
     scene.cleared("a", &["a-w-0"]).await?;
-    scene.settle(500).await
+    scene.stays_silent().await
 }
 
 async fn a_terminated_job_has_its_time_too(scene: Scene) -> Result<()> {

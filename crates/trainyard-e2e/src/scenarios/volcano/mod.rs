@@ -19,22 +19,13 @@ mod takeover;
 mod timeouts;
 mod volumes;
 
-use super::Scenario;
-
-/// Scenarios named after their functions, each in a scene of its own.
-macro_rules! scenes {
-    ($file:literal: $($play:ident),+ $(,)?) => {
-        vec![$($crate::scenarios::Scenario::new(
-            concat!("volcano/", $file, "/", stringify!($play)),
-            |world| async move { $play($crate::volcano::Scene::open(world).await?).await },
-        )),+]
-    };
-}
-use scenes;
+use crate::harness::Case;
+use crate::volcano::Scene;
+use crate::world::World;
 
 /// Those that share one operator, which looks after all namespaces.
-pub(super) fn shared() -> Vec<Scenario> {
-    [
+pub(super) fn shared() -> Vec<Case<World>> {
+    in_scenes([
         commands::all(),
         depends::all(),
         exit_codes::all(),
@@ -51,11 +42,16 @@ pub(super) fn shared() -> Vec<Scenario> {
         success::all(),
         timeouts::all(),
         volumes::all(),
-    ]
-    .concat()
+    ])
 }
 
 /// Those that start operators of their own.
-pub(super) fn own_operator() -> Vec<Scenario> {
-    takeover::all()
+pub(super) fn own_operator() -> Vec<Case<World>> {
+    in_scenes([takeover::all()])
+}
+
+/// Each in a scene of its own.
+fn in_scenes(cases: impl IntoIterator<Item = Vec<Case<Scene>>>) -> Vec<Case<World>> {
+    let open = async |world: World, _: &str| Scene::open(world).await;
+    cases.into_iter().flatten().map(|case| case.over(open)).collect()
 }

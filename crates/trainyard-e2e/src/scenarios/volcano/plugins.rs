@@ -3,15 +3,14 @@
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::rest::Resource;
 use crate::seen::Seen;
 use crate::volcano::{Scene, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    let mut all = scenes!["plugins":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    let mut all = cases!["volcano/plugins":
         indexes_also_in_init_containers,
         addresses_before_pods_are_ready,
         without_a_network_policy,
@@ -22,9 +21,7 @@ pub(super) fn all() -> Vec<Scenario> {
     ];
     for plugin in ["ssh", "pytorch", "mpi", "ray", "hcclrank", "tensorflw"] {
         let name = format!("volcano/plugins/{plugin}_is_refused_by_name");
-        all.push(Scenario::new(name, move |world| async move {
-            refused_by_name(Scene::open(world).await?, plugin).await
-        }));
+        all.push(Case::new(name, move |scene| refused_by_name(scene, plugin)));
     }
     all
 }

@@ -3,9 +3,8 @@
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::seen::Seen;
 use crate::volcano::{Scene, policy, task, vcjob};
 
@@ -13,8 +12,8 @@ const ACTIONS: [&str; 6] =
     ["AbortJob", "RestartJob", "RestartTask", "RestartPod", "TerminateJob", "CompleteJob"];
 const PODS: [&str; 3] = ["a-ps-0", "a-w-0", "a-w-1"];
 
-pub(super) fn all() -> Vec<Scenario> {
-    let mut all = scenes!["policies":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    let mut all = cases!["volcano/policies":
         a_completed_task_completes_the_job,
         containers_restarted_too_often_fail_their_task,
         restarts_of_containers_are_counted_per_task,
@@ -30,9 +29,7 @@ pub(super) fn all() -> Vec<Scenario> {
         for action in ACTIONS {
             let name =
                 format!("volcano/policies/{}_{}", event.to_lowercase(), action.to_lowercase());
-            all.push(Scenario::new(name, move |world| async move {
-                one_worker(Scene::open(world).await?, event, action).await
-            }));
+            all.push(Case::new(name, move |scene| one_worker(scene, event, action)));
         }
     }
     all

@@ -2,14 +2,13 @@
 
 use anyhow::{Result, ensure};
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::seen::text;
 use crate::volcano::{Scene, policy, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenes!["restarts":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    cases!["volcano/restarts":
         one_retry_is_the_first_run,
         the_last_run_keeps_what_has_ended,
         earlier_runs_keep_nothing,

@@ -3,16 +3,15 @@
 use anyhow::Result;
 use serde_json::json;
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::rest::Resource;
 use crate::rest::refusal;
 use crate::seen::text;
 use crate::volcano::{Scene, policy, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenes!["scale":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    cases!["volcano/scale":
         up,
         down_is_no_eviction,
         to_nothing_and_back,

@@ -3,9 +3,8 @@
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::{equal, fields};
+use crate::harness::{Case, cases};
 use crate::rest::Resource;
 use crate::seen::{Seen, text};
 use crate::volcano::Scene;
@@ -18,8 +17,8 @@ const PODS: [&str; 3] = [
     "tensorflow-dist-mnist-worker-1",
 ];
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenes!["seed":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    cases!["volcano/seed":
         nothing_runs_before_the_group_is_let_in,
         hosts_are_written_down_and_found,
         the_group_asks_for_all_three,
@@ -195,7 +194,8 @@ async fn from_pending_to_completed(scene: Scene) -> Result<()> {
     ensure!(seen.vc(JOB).status()["controlledResources"].is_null(), "still controlled");
     let words = "Normal ExecuteAction Start to execute action CompleteJob";
     scene.wait_until("it is told", |seen| seen.vc(JOB).told(words)).await?;
-    scene.settle(400).await?;
+    scene.settles().await?;
+    scene.stays_silent().await?;
     equal("told once", scene.seen().vc(JOB).told_times(words), 1)
 }
 

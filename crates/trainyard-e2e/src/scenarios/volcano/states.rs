@@ -2,14 +2,13 @@
 
 use anyhow::Result;
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::rest::Resource;
 use crate::volcano::{Scene, policy, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    let mut all = scenes!["states":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    let mut all = cases!["volcano/states":
         restarted_while_waiting,
         aborting_waits_for_the_last_pod,
         terminating_waits_for_the_last_pod,
@@ -30,17 +29,13 @@ pub(super) fn all() -> Vec<Scenario> {
         ("CompleteJob", ["Pending", "Completing", "Completed"]),
     ] {
         let name = format!("volcano/states/{}_before_anything_runs", action.to_lowercase());
-        all.push(Scenario::new(name, move |world| async move {
-            before_anything_runs(Scene::open(world).await?, action, phases).await
-        }));
+        all.push(Case::new(name, move |scene| before_anything_runs(scene, action, phases)));
     }
     for (action, end) in
         [("CompleteJob", "Completed"), ("TerminateJob", "Terminated"), ("none", "Failed")]
     {
         let name = format!("volcano/states/{}_is_final", end.to_lowercase());
-        all.push(Scenario::new(name, move |world| async move {
-            stays_at_its_end(Scene::open(world).await?, action, end).await
-        }));
+        all.push(Case::new(name, move |scene| stays_at_its_end(scene, action, end)));
     }
     all
 }

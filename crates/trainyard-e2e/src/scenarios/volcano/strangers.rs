@@ -6,15 +6,14 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::rest::Resource;
 use crate::seen::{Seen, text};
 use crate::volcano::{Scene, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenes!["strangers":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    cases!["volcano/strangers":
         a_config_map_has_our_name,
         a_network_policy_has_our_name,
         a_claim_is_ours_no_longer,

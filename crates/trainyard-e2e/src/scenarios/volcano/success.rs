@@ -2,13 +2,12 @@
 
 use anyhow::{Result, ensure};
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::volcano::{Scene, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenes!["success":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    cases!["volcano/success":
         all_have_succeeded,
         enough_have_succeeded,
         too_few_have_succeeded,

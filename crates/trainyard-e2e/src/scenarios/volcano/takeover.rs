@@ -4,14 +4,13 @@ use anyhow::Result;
 use serde_json::json;
 use trainyard_operator::VolcanoJobs;
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::rest::Resource;
 use crate::volcano::{Scene, policy, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenes!["takeover":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    cases!["volcano/takeover":
         while_the_group_waits,
         a_running_job_runs_on,
         a_failure_while_nobody_looked,
@@ -46,7 +45,7 @@ async fn a_running_job_runs_on(scene: Scene) -> Result<()> {
     left_alone(&scene, vcjob("a").task(task("w", 2)).plugin("svc", &[]), 2).await?;
     let before = scene.seen();
     let _second = scene.start_operator(|_| {}).await?;
-    scene.settle(500).await?;
+    scene.stays_silent().await?;
     let seen = scene.seen();
     equal("the same pods", seen.uid("a-w-0"), before.uid("a-w-0"))?;
     equal("status", seen.vc("a").status(), before.vc("a").status())

@@ -3,13 +3,12 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::volcano::{Scene, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenes!["timeouts":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    cases!["volcano/timeouts":
         a_failure_is_acted_upon_later,
         a_pod_that_waits_too_long,
         a_pod_that_starts_in_time,

@@ -3,15 +3,14 @@
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use super::super::Scenario;
-use super::scenes;
 use crate::check::equal;
+use crate::harness::{Case, cases};
 use crate::rest::Resource;
 use crate::seen::{Seen, terminating, text};
 use crate::volcano::{Scene, task, vcjob};
 
-pub(super) fn all() -> Vec<Scenario> {
-    scenes!["volumes":
+pub(super) fn all() -> Vec<Case<Scene>> {
+    cases!["volcano/volumes":
         a_claim_that_is_there_is_mounted,
         one_that_is_asked_for_is_made_and_kept,
     ]

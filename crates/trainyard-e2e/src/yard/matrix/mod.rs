@@ -12,21 +12,22 @@ mod storage;
 mod verbs;
 mod work;
 
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-use futures::StreamExt as _;
+use anyhow::{Context as _, Result, bail};
 
+use crate::harness::Case;
 use crate::kubectl::Kubectl;
-use crate::suite::report::{Report, bounded};
 use desk::Desk;
 use specimen::Specimen;
 
 /// Kinds under way at the same time.
-const AT_ONCE: usize = 3;
-/// No verb takes longer.
-const LONGEST: Duration = Duration::from_mins(2);
+pub(super) const AT_ONCE: usize = 3;
+/// All verbs on one kind, each of which has a bound of its own.
+const LONGEST: Duration = Duration::from_mins(10);
 
 /// What came of all verbs on one kind.
 #[derive(Debug, Clone)]
@@ -41,63 +42,70 @@ pub(super) struct Column {
     pub(super) cells: Vec<bool>,
 }
 
-/// The names of the verbs.
-pub(super) fn verbs() -> Vec<&'static str> {
-    verbs::all().iter().map(|verb| verb.name).collect()
+/// A server's column for every kind.
+pub(super) struct Table {
+    kubectl: Kubectl,
+    dir: PathBuf,
+    columns: Mutex<BTreeMap<usize, Column>>,
 }
 
-/// Tries every verb on every kind whose name fits; `server` stands before the names in the report.
-pub(super) async fn run(
-    kubectl: &Kubectl,
-    server: &str,
-    wants: impl Fn(&str) -> bool + Copy,
-    dir: &Path,
-    report: &Report,
-) -> Vec<Column> {
-    let specimens = specimen::all();
-    let wanted = specimens
-        .into_iter()
-        .enumerate()
-        .filter(|(_, specimen)| wants(&format!("{server}/{}", specimen.short)));
-    let columns = futures::stream::iter(wanted).map(async |(at, specimen)| {
+impl Table {
+    /// An empty one; `dir` is for files that kubectl is to read or to run.
+    pub(super) fn new(kubectl: Kubectl, dir: PathBuf) -> Self {
+        Self { kubectl, dir, columns: Mutex::default() }
+    }
+
+    /// What has come of it so far, in the order of kinds.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        self.columns.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+}
+
+/// The names of the verbs.
+pub(super) fn verbs() -> Vec<String> {
+    verbs::all().into_iter().map(|verb| verb.name).collect()
+}
+
+/// A case for every kind, which tries every verb on it; `server` stands before their names.
+pub(super) fn cases(server: &str) -> Vec<Case<Arc<Table>>> {
+    let case = |(at, specimen): (usize, Specimen)| {
         let name = format!("{server}/{}", specimen.short);
-        let cells = match sit_down(kubectl, specimen, dir).await {
-            Ok(desk) => try_all(&desk, &name, report).await,
-            Err(problem) => {
-                report.tell(&name, &Err(problem), Duration::ZERO);
-                vec![false; verbs::all().len()]
-            }
-        };
-        let Specimen { short, kind, version, columns, .. } = specimen;
-        (at, Column { short, kind, version, columns, cells })
-    });
-    let mut columns: Vec<_> = columns.buffer_unordered(AT_ONCE).collect().await;
-    columns.sort_by_key(|(at, _)| *at);
-    columns.into_iter().map(|(_, column)| column).collect()
+        Case::new(name, move |table: Arc<Table>| play(table, at, specimen)).within(LONGEST)
+    };
+    specimen::all().into_iter().enumerate().map(case).collect()
+}
+
+/// All verbs that fail are told together.
+async fn play(table: Arc<Table>, at: usize, specimen: Specimen) -> Result<()> {
+    let desk = Arc::new(sit_down(&table, specimen).await?);
+    let (mut cells, mut failures) = (Vec::new(), Vec::new());
+    for verb in verbs::all() {
+        let result = verb.play(Arc::clone(&desk)).await;
+        cells.push(result.is_ok());
+        failures.extend(result.err().map(|error| format!("{}: {error:#}", verb.name)));
+    }
+    let Specimen { short, kind, version, columns, .. } = specimen;
+    let column = Column { short, kind, version, columns, cells };
+    table.columns.lock().unwrap_or_else(PoisonError::into_inner).insert(at, column);
+    if failures.is_empty() {
+        return Ok(());
+    }
+    bail!("{} verbs fail:\n{}", failures.len(), failures.join("\n"))
 }
 
 /// A desk with a namespace in which pods can be made.
-async fn sit_down(kubectl: &Kubectl, specimen: Specimen, dir: &Path) -> Result<Desk> {
+async fn sit_down(table: &Table, specimen: Specimen) -> Result<Desk> {
     let namespace = format!("matrix-{}", specimen.short);
     let manifest = serde_json::json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
     });
-    let made = kubectl.run_with_input(&["create", "-f", "-"], &manifest.to_string()).await?;
+    let words = ["create", "-f", "-"];
+    let made = table.kubectl.run_with_input(&words, &manifest.to_string()).await?;
     made.stdout_of_success().context("making a namespace")?;
-    let desk = Desk { kubectl: kubectl.clone(), specimen, namespace, dir: dir.to_owned() };
+    let kubectl = table.kubectl.clone();
+    let desk = Desk { kubectl, specimen, namespace, dir: table.dir.clone() };
     desk.ok(&["wait", "--for=create", "--timeout=30s", "serviceaccount/default"])
         .await
         .context("waiting for the namespace's account")?;
     Ok(desk)
-}
-
-async fn try_all(desk: &Desk, name: &str, report: &Report) -> Vec<bool> {
-    let mut cells = Vec::new();
-    for verb in verbs::all() {
-        let started = Instant::now();
-        let result = bounded(LONGEST, (verb.play)(desk)).await;
-        cells.push(result.is_ok());
-        report.tell(&format!("{name}/{}", verb.name), &result, started.elapsed());
-    }
-    cells
 }

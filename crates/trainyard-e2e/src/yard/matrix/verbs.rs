@@ -3,61 +3,46 @@
 //!
 //! Must not know kinds, nor which server answers.
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
-use futures::future::BoxFuture;
 
 use super::desk::Desk;
 use super::{changing, getting};
 use crate::check::contains;
-
-/// A verb and what must come of it.
-#[derive(Clone, Copy)]
-pub(super) struct Verb {
-    /// As in the table.
-    pub(super) name: &'static str,
-    pub(super) play: for<'a> fn(&'a Desk) -> BoxFuture<'a, Result<()>>,
-}
-
-/// Rows of the table.
-macro_rules! verbs {
-    ($($name:literal => $play:path),+ $(,)?) => {
-        vec![$($crate::yard::matrix::verbs::Verb {
-            name: $name, play: |desk| Box::pin($play(desk)),
-        }),+]
-    };
-}
+use crate::harness::Case;
 
 /// All verbs, in the order in which they are tried.
-pub(super) fn all() -> Vec<Verb> {
-    verbs![
-        "api-resources" => api_resources,
-        "explain" => explain,
-        "auth can-i" => can_i,
-        "create -f" => changing::create,
-        "get" => getting::table,
-        "get -o wide" => getting::wide,
-        "get -o yaml" => getting::yaml,
-        "get -o json" => getting::json,
-        "get -o name" => getting::name,
-        "get -o jsonpath" => getting::jsonpath,
-        "get -o custom-columns" => getting::custom_columns,
-        "get -l" => getting::by_label,
-        "get --field-selector" => getting::by_field,
-        "get -A" => getting::everywhere,
-        "get --sort-by" => getting::sorted,
-        "get -w" => getting::watched,
-        "describe" => describe,
-        "label" => changing::label,
-        "annotate" => changing::annotate,
-        "patch" => changing::patch,
-        "edit" => changing::edit,
-        "replace" => changing::replace,
-        "wait" => wait,
-        "delete" => changing::delete,
-        "apply (new)" => changing::apply_new,
-        "apply (changed)" => changing::apply_changed,
-        "diff" => changing::diff,
-        "delete -l" => changing::delete_by_label,
+pub(super) fn all() -> Vec<Case<Arc<Desk>>> {
+    vec![
+        Case::new("api-resources", api_resources),
+        Case::new("explain", explain),
+        Case::new("auth can-i", can_i),
+        Case::new("create -f", changing::create),
+        Case::new("get", getting::table),
+        Case::new("get -o wide", getting::wide),
+        Case::new("get -o yaml", getting::yaml),
+        Case::new("get -o json", getting::json),
+        Case::new("get -o name", getting::name),
+        Case::new("get -o jsonpath", getting::jsonpath),
+        Case::new("get -o custom-columns", getting::custom_columns),
+        Case::new("get -l", getting::by_label),
+        Case::new("get --field-selector", getting::by_field),
+        Case::new("get -A", getting::everywhere),
+        Case::new("get --sort-by", getting::sorted),
+        Case::new("get -w", getting::watched),
+        Case::new("describe", describe),
+        Case::new("label", changing::label),
+        Case::new("annotate", changing::annotate),
+        Case::new("patch", changing::patch),
+        Case::new("edit", changing::edit),
+        Case::new("replace", changing::replace),
+        Case::new("wait", wait),
+        Case::new("delete", changing::delete),
+        Case::new("apply (new)", changing::apply_new),
+        Case::new("apply (changed)", changing::apply_changed),
+        Case::new("diff", changing::diff),
+        Case::new("delete -l", changing::delete_by_label),
     ]
 }
 

@@ -3,14 +3,15 @@
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::{Story, stories};
+use super::Story;
 use crate::check::contains;
 use crate::control_plane::KUBERNETES_VERSION;
 use crate::forward::{self, Forwarded};
+use crate::harness::cases;
 use crate::yard::bed::Bed;
 
 pub(super) fn all() -> Vec<Story> {
-    stories!["around":
+    cases!["kubectl/around":
         cluster_info, "cluster-info", "where the API is";
         version, "version", "the release of Kubernetes whose API is served";
         api_resources, "api-resources, api-versions", "every kind, with short names";

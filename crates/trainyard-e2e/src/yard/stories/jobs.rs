@@ -3,14 +3,15 @@
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
+use super::Story;
 use super::pods::last_row;
-use super::{Story, stories};
 use crate::check::{contains, equal};
+use crate::harness::cases;
 use crate::manifest::tfjob;
 use crate::yard::bed::Bed;
 
 pub(super) fn all() -> Vec<Story> {
-    stories!["jobs":
+    cases!["kubectl/jobs":
         to_success, "create -f, wait --for=condition=Succeeded tfjob/X", "pods run, the job succeeds, finished pods stay for their logs";
         to_failure, "get tfjob, describe tfjob (failed)", "`Failed`, and which container ended how, with its last words";
         scaled, "scale tfjob/X --replicas=N", "workers come and go";

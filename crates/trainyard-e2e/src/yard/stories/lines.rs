@@ -2,8 +2,9 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Story, stories};
+use super::Story;
 use crate::check::contains;
+use crate::harness::cases;
 use crate::yard::bed::Bed;
 
 const MNIST: &str = include_str!("../../../seeds/mnist.yaml");
@@ -11,7 +12,7 @@ const EXAMPLE: &str = include_str!("../../../seeds/example-tfjob.yaml");
 const AZURE: &str = include_str!("../../../seeds/module6-ex2-gpu.yaml");
 
 pub(super) fn all() -> Vec<Story> {
-    stories!["lines":
+    cases!["kubectl/lines":
         of_the_operator, "-n kubeflow logs `kubectl get pods --selector=name=tf-job-operator …`", "the operator's own log";
         of_a_tutorial, "apply -f, get tfjobs -o yaml, describe tfjobs, describe pods, logs, delete", "a tutorial's job, line by line";
         as_it_stands, "apply -f, -n kubeflow get tfjob mnist -o yaml, delete", "an old manifest, unchanged, by a mapping of its image and a mount of its code";

@@ -2,12 +2,13 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Story, stories};
+use super::Story;
 use crate::check::{contains, equal};
+use crate::harness::cases;
 use crate::yard::bed::Bed;
 
 pub(super) fn all() -> Vec<Story> {
-    stories!["making":
+    cases!["kubectl/making":
         config_map, "create configmap X --from-file, --from-literal", "files and values become data";
         secret, "create secret generic X", "the same, encoded";
         namespace, "create namespace X", "with its account and the authority's certificate";

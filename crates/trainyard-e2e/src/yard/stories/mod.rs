@@ -11,86 +11,49 @@ mod nodes;
 mod pods;
 mod volumes;
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use anyhow::Result;
-use futures::StreamExt as _;
-use futures::future::BoxFuture;
 
 use super::bed::Bed;
-use crate::suite::report::Report;
+use super::open::Open;
+use crate::harness::Case;
 
-/// Stories under way at the same time.
-const AT_ONCE: usize = 3;
-/// No story takes longer.
-const LONGEST: Duration = Duration::from_mins(2);
-
-/// A command and what is to be seen when it is used.
-#[derive(Clone, Copy)]
-pub(super) struct Story {
-    /// `kubectl/file/what`.
-    pub(super) name: &'static str,
-    /// As in the documentation.
-    pub(super) command: &'static str,
-    /// What comes of it, in a few words.
-    pub(super) gives: &'static str,
-    pub(super) play: for<'a> fn(&'a Bed, &'a str) -> BoxFuture<'a, Result<()>>,
-}
-
-/// Stories of a file: function, command, what comes of it.
-macro_rules! stories {
-    ($file:literal: $($play:ident, $command:literal, $gives:literal);+ $(;)?) => {
-        vec![$($crate::yard::stories::Story {
-            name: concat!("kubectl/", $file, "/", stringify!($play)),
-            command: $command,
-            gives: $gives,
-            play: |bed, namespace| Box::pin($play(bed, namespace)),
-        }),+]
-    };
-}
-pub(super) use stories;
+/// A case on a yard, in a namespace of its own; and, as in the documentation, a command and what comes of
+/// it.
+pub(super) type Story = (Case<(Arc<Bed>, Arc<str>)>, [&'static str; 2]);
 
 /// Those that may run beside each other.
-fn together() -> Vec<Story> {
-    [pods::all(), jobs::all(), volumes::all(), making::all(), around::all(), lines::all()].concat()
+pub(super) fn together() -> Vec<Story> {
+    let all = [pods::all(), jobs::all(), volumes::all(), making::all(), around::all()];
+    [all.concat(), lines::all()].concat()
 }
 
 /// Those that change what all others stand on.
-fn alone() -> Vec<Story> {
+pub(super) fn alone() -> Vec<Story> {
     nodes::all()
 }
 
-/// Runs the stories that are wanted; all of them, with what came of each.
-pub(super) async fn run(
-    bed: &Bed,
-    wants: impl Fn(&str) -> bool,
-    report: &Report,
-) -> Vec<(Story, bool)> {
-    let shared: Vec<Story> = together().into_iter().filter(|story| wants(story.name)).collect();
-    let play = async |(at, story): (usize, Story)| {
-        let play = async |number| {
-            let namespace = format!("story-{at}-{number}");
-            open(bed, &namespace).await?;
-            (story.play)(bed, &namespace).await
-        };
-        let good = report.play(story.name, LONGEST, play).await;
-        (at, story, good)
+/// As cases on a yard, which takes down what came of them.
+pub(super) fn cases(stories: Vec<Story>) -> Vec<Case<Arc<Open>>> {
+    let case = |(story, _): Story| {
+        let (name, longest) = (story.name.clone(), story.timeout);
+        Case::new(name, move |open: Arc<Open>| play(open, story.clone())).within(longest)
     };
-    let count = shared.len();
-    let mut told: Vec<_> = futures::stream::iter(shared.into_iter().enumerate())
-        .map(play)
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await;
-    told.sort_by_key(|(at, _, _)| *at);
-    for (at, story) in alone().into_iter().filter(|story| wants(story.name)).enumerate() {
-        told.push(play((count + at, story)).await);
-    }
-    told.into_iter().map(|(_, story, good)| (story, good)).collect()
+    stories.into_iter().map(case).collect()
 }
 
-/// A namespace in which pods can be made.
-async fn open(bed: &Bed, namespace: &str) -> Result<()> {
+async fn play(open: Arc<Open>, story: Case<(Arc<Bed>, Arc<str>)>) -> Result<()> {
+    let bed = open.bed().await?;
+    let namespace = open.new_namespace();
+    make(&bed, &namespace).await?;
+    story.play((bed, namespace.into())).await?;
+    open.has_passed(&story.name);
+    Ok(())
+}
+
+/// Makes a namespace in which pods can be made.
+async fn make(bed: &Bed, namespace: &str) -> Result<()> {
     let object = serde_json::json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
     });

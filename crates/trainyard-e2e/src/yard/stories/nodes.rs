@@ -2,13 +2,14 @@
 
 use anyhow::{Result, ensure};
 
+use super::Story;
 use super::pods::{last_row, pod, run};
-use super::{Story, stories};
 use crate::check::{contains, equal};
+use crate::harness::cases;
 use crate::yard::bed::Bed;
 
 pub(super) fn all() -> Vec<Story> {
-    stories!["nodes":
+    cases!["kubectl/nodes":
         shown, "get node -o wide, describe node", "`Ready`, capacity, GPUs as given, the pods on it";
         top, "top node", "processor and memory in use, and their share";
         cordoned, "cordon, uncordon", "`SchedulingDisabled`; new pods go elsewhere or wait";

@@ -3,12 +3,13 @@
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Story, stories};
+use super::Story;
 use crate::check::{contains, equal};
+use crate::harness::cases;
 use crate::yard::bed::Bed;
 
 pub(super) fn all() -> Vec<Story> {
-    stories!["pods":
+    cases!["kubectl/pods":
         shown, "get pod -o wide", "`1/1 Running`, its address and its node";
         described, "describe pod", "state, node, and the events Scheduled, Pulled, Created, Started";
         waited_for, "wait --for=condition=Ready pod/X", "returns when the pod is ready";

@@ -3,13 +3,14 @@
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
+use super::Story;
 use super::pods::{last_row, pod, run};
-use super::{Story, stories};
 use crate::check::{contains, equal};
+use crate::harness::cases;
 use crate::yard::bed::Bed;
 
 pub(super) fn all() -> Vec<Story> {
-    stories!["volumes":
+    cases!["kubectl/volumes":
         of_the_default_class, "get pvc (default class)", "`Bound` to a directory of this machine; pods share it";
         of_a_class_elsewhere, "get pvc (`azurefile`)", "bound to a local directory, and an event says so";
         static_volume, "get pv,pvc (static)", "claim and volume find each other";

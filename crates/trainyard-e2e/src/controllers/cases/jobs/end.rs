@@ -1,15 +1,17 @@
 //! Jobs that fail, and jobs that go.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Case, Work, a_while, cases, name};
+use super::{Work, a_while, name};
 use crate::check;
 use crate::controllers::ground::{Ground, propagated};
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
     cases!(
         "jobs": fail_at_their_backoff_limit,
         stop_what_runs_when_they_fail,

@@ -1,15 +1,18 @@
 //! Indexed jobs.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Case, Work, a_while, cases, name};
+use super::{Work, a_while, name};
 use crate::check;
 use crate::controllers::ground::Ground;
+use crate::harness::{Case, cases};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
     cases!(
         "jobs": give_each_pod_its_index,
         count_indexes,

@@ -8,19 +8,20 @@ mod life;
 mod pods;
 mod suspend;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
-use super::{Case, cases};
 use crate::check;
 use crate::controllers::ground::{Ground, Place, second};
+use crate::harness::Case;
 
 /// Longer than the longest time between two looks at a job.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
     [end::all(), indexes::all(), life::all(), pods::all(), suspend::all()].concat()
 }
 

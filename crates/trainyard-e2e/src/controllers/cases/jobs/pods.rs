@@ -1,13 +1,16 @@
 //! Whose pods are whose.
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Case, Work, a_while, cases, manifest, name};
+use super::{Work, a_while, manifest, name};
 use crate::check;
 use crate::controllers::ground::Ground;
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
     cases!(
         "jobs": take_over_pods_of_nobody,
         part_with_pods_that_change,

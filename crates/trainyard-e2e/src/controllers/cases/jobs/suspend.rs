@@ -1,13 +1,16 @@
 //! Jobs that are suspended and resumed.
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Case, Work, a_while, cases, condition, name};
+use super::{Work, a_while, condition, name};
 use crate::check;
 use crate::controllers::ground::Ground;
+use crate::harness::{Case, cases};
 
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
     cases!(
         "jobs": begin_when_they_are_resumed,
         stop_when_they_are_suspended,

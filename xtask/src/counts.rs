@@ -2,21 +2,20 @@
 
 /// Checks that passed and failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// How many passed.
-    pub passed: usize,
+    pub(crate) passed: usize,
     /// How many failed.
-    pub failed: usize,
+    pub(crate) failed: usize,
     /// How many of those that passed did so only when they were tried again.
-    pub unsteady: usize,
+    pub(crate) unsteady: usize,
     /// What is to be read again at the end of a long run: what failed, and what did at first.
-    pub remarks: Vec<String>,
+    pub(crate) remarks: Vec<String>,
 }
 
 impl Counts {
     /// One check.
-    #[must_use]
-    pub fn one(passed: bool) -> Self {
+    pub(crate) fn one(passed: bool) -> Self {
         Self { passed: usize::from(passed), failed: usize::from(!passed), ..Self::default() }
     }
 }

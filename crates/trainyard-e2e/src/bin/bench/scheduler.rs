@@ -1,4 +1,4 @@
-//! The flags of `bench scheduler`. Only says what is measured; measuring is `trainyard-e2e`'s.
+//! The flags of `bench scheduler`. Only says what is measured; measuring is the library's.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 use trainyard_e2e::bench::scheduler::{ClusterBench, Load, SchedulerBench, in_memory, on_cluster};
 
-use crate::cargo;
+use crate::binary;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
@@ -56,9 +56,6 @@ pub(crate) struct Flags {
     /// it is built the first time.
     #[arg(long)]
     kube_scheduler: bool,
-    /// Nothing optimised: to try the benchmark itself, never for its numbers.
-    #[arg(long, hide = true)]
-    pub(crate) debug_binary: bool,
 }
 
 /// Measures each part that is wanted and tells of it at once.
@@ -76,7 +73,7 @@ pub(crate) async fn run(flags: Flags, mut tell: impl FnMut(&Value)) -> Result<()
         let options = ClusterBench {
             size,
             load,
-            binary: cargo::built_binary(!flags.debug_binary).await?,
+            binary: binary()?,
             scheduler_cmd: flags.scheduler_cmd,
             controller_cmd: flags.controller_cmd,
             definitions: flags.definitions,

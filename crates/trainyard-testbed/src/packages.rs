@@ -1,44 +1,50 @@
-//! Programs of the machine that a tier uses where they are there, from the distribution's packages.
+//! Programs of the machine that tests use where they are there, from the distribution's packages.
 
 use std::path::PathBuf;
+use std::process::Stdio;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use tokio::process::Command;
 
-use crate::cargo::{program, succeeds};
+use crate::say;
 
 /// Programs that carry pods' packets, and what the cases build their networks with.
-pub(crate) const OUTBOUND: [(&str, &str); 3] =
+pub const OUTBOUND: [(&str, &str); 3] =
     [("slirp4netns", "slirp4netns"), ("pasta", "passt"), ("ip", "iproute2")];
 
 /// A browser, which the cases about pages look through.
-pub(crate) const BROWSER: [(&str, &str); 1] = [("chromium", "chromium")];
+pub const BROWSER: [(&str, &str); 1] = [("chromium", "chromium")];
 
 /// Installs what is missing of these programs, each with its package, where this is root's to do; else says
 /// what is. Cases that need them say so themselves.
-pub(crate) async fn install(programs: &[(&str, &str)]) -> Result<()> {
+pub async fn install(programs: &[(&str, &str)]) -> Result<()> {
     let missing = missing(programs);
     if missing.is_empty() {
         return Ok(());
     }
-    println!("missing packages: {}", missing.join(" "));
+    let names = missing.join(" ");
+    say(&format!("missing packages: {names}"));
     if !rustix::process::geteuid().is_root() || !is_there("apt-get") {
-        eprintln!("*** install them, or cases will be skipped: {}", missing.join(" "));
+        say(&format!("*** install them, or cases will be skipped: {names}"));
         return Ok(());
     }
-    let words = ["install", "--yes", "--quiet", "--no-install-recommends"];
-    let apt = |words: &[&str]| {
-        let mut command = program("apt-get");
-        command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
-        command
-    };
-    if !succeeds(apt(&words).args(&missing)).await? {
+    let mut words = vec!["install", "--yes", "--quiet", "--no-install-recommends"];
+    words.extend(missing);
+    if !apt(&words).await? {
         // The lists of packages may be old, or not be there.
-        succeeds(&mut apt(&["update", "--quiet"])).await?;
-        if !succeeds(apt(&words).args(&missing)).await? {
-            eprintln!("*** cannot install: {}", missing.join(" "));
+        apt(&["update", "--quiet"]).await?;
+        if !apt(&words).await? {
+            say(&format!("*** cannot install: {names}"));
         }
     }
     Ok(())
+}
+
+async fn apt(words: &[&str]) -> Result<bool> {
+    let mut command = Command::new("apt-get");
+    command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
+    let status = command.stdin(Stdio::null()).kill_on_drop(true).status().await;
+    Ok(status.context("cannot run `apt-get`")?.success())
 }
 
 fn missing<'a>(programs: &[(&str, &'a str)]) -> Vec<&'a str> {

@@ -1,14 +1,16 @@
-//! `api-server`: the embedded API alone in this process. Hidden: tests and measurements start it, and
-//! end it by ending its standard input.
+//! The embedded API alone in a process. Tests and measurements start it, and end it by ending its standard
+//! input.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Parser;
 use trainyard_e2e::lone::{self, Wanted};
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+/// Serve the embedded API alone, until standard input ends.
+#[derive(Debug, Parser)]
+struct Arguments {
     /// Where to leave the authority's certificate.
     #[arg(long)]
     authority: PathBuf,
@@ -32,10 +34,10 @@ pub(crate) struct Arguments {
     bodies_mb: Option<usize>,
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
+fn main() -> Result<ExitCode> {
     let Arguments { authority, folder, in_flight, long, connections, patience, bodies_mb } =
-        arguments;
+        Arguments::parse();
     let wanted = Wanted { folder, in_flight, long, connections, patience, bodies_mb };
-    lone::serve(&wanted, &authority).await?;
+    tokio::runtime::Runtime::new()?.block_on(lone::serve(&wanted, &authority))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -16,7 +16,7 @@ const MEMORY: &str = "/dev/shm";
 const PREFIX: &str = "trainyard-etcd-";
 
 /// `N` different free ports on loopback.
-pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N]> {
+pub fn free_ports<const N: usize>() -> Result<[u16; N]> {
     // Two control planes that start together should not try the same ports first.
     let random = RandomState::new().hash_one(std::process::id());
     let width = PORTS.end - PORTS.start;

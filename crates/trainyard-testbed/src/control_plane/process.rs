@@ -2,7 +2,7 @@
 //! Knows nothing of Kubernetes.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -126,10 +126,9 @@ fn tail(path: &Path) -> io::Result<String> {
     Ok(lines[lines.len().saturating_sub(LAST_LINES)..].join("\n"))
 }
 
-/// Tells the developer about slow set-up, on standard error.
+/// Tells the developer about slow set-up.
 pub(super) fn say(line: &str) {
-    // A closed terminal is no reason to stop.
-    let _ = writeln!(io::stderr(), "control plane: {line}");
+    crate::say(&format!("control plane: {line}"));
 }
 
 #[cfg(test)]

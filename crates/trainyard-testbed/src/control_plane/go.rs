@@ -15,15 +15,15 @@ const LOCK_PATIENCE: Duration = Duration::from_hours(1);
 
 /// A module in Go's cache.
 #[derive(Debug)]
-pub(crate) struct Module {
+pub struct Module {
     /// Its go.mod.
-    pub(crate) go_mod: PathBuf,
+    pub go_mod: PathBuf,
     /// Its files.
-    pub(crate) folder: PathBuf,
+    pub folder: PathBuf,
 }
 
 /// The release of Go that is installed here.
-pub(crate) async fn release() -> Result<String> {
+pub async fn release() -> Result<String> {
     let output = Command::new("go").args(["env", "GOVERSION"]).output().await;
     let output = output.context("cannot run `go`")?;
     ensure!(output.status.success(), "`go env GOVERSION` failed with {}", output.status);
@@ -31,7 +31,7 @@ pub(crate) async fn release() -> Result<String> {
 }
 
 /// Waits for the build lock, which the operating system gives back when its holder dies.
-pub(crate) async fn lock(path: &Path) -> Result<File> {
+pub async fn lock(path: &Path) -> Result<File> {
     let file = File::create(path).with_context(|| format!("cannot open {}", path.display()))?;
     let started = Instant::now();
     let mut told = false;
@@ -53,7 +53,7 @@ pub(crate) async fn lock(path: &Path) -> Result<File> {
 }
 
 /// Downloads a module: `example.com/module@v1.0.0`.
-pub(crate) async fn downloaded(wanted: &str) -> Result<Module> {
+pub async fn downloaded(wanted: &str) -> Result<Module> {
     let mut go = Command::new("go");
     // Outside any module, so that a half-made wrapper of an earlier run cannot get in the way.
     go.args(["mod", "download", "-json", wanted]).current_dir(std::env::temp_dir());
@@ -74,12 +74,7 @@ pub(crate) async fn downloaded(wanted: &str) -> Result<Module> {
 }
 
 /// Builds a package, as seen from a module, and puts the program in its place.
-pub(crate) async fn build(
-    module: &Path,
-    package: &str,
-    linker_flags: &str,
-    program: &Path,
-) -> Result<()> {
+pub async fn build(module: &Path, package: &str, linker_flags: &str, program: &Path) -> Result<()> {
     let started = Instant::now();
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     // Built under another name and renamed: a half-written program is never taken for a whole one.
@@ -94,17 +89,17 @@ pub(crate) async fn build(
 }
 
 /// Makes a module of a go.mod.
-pub(crate) fn write_module(module: &Path, go_mod: &str) -> Result<()> {
+pub fn write_module(module: &Path, go_mod: &str) -> Result<()> {
     fs::create_dir_all(module)
         .with_context(|| format!("cannot make the folder {}", module.display()))?;
     fs::write(module.join("go.mod"), go_mod)
         .with_context(|| format!("cannot write go.mod in {}", module.display()))
 }
 
-/// Go in a module.
+/// Go in a module, in what time others leave: tests that need nothing of it run beside it.
 pub(super) fn go_in(module: &Path) -> Command {
-    let mut go = Command::new("go");
-    settings(&mut go).current_dir(module);
+    let mut go = Command::new("nice");
+    settings(go.args(["-n", "19", "go"])).current_dir(module);
     go
 }
 
@@ -122,7 +117,7 @@ pub(super) async fn run(command: &mut Command) -> Result<()> {
     let words = command.as_std();
     let arguments: Vec<_> = words.get_args().map(|word| word.to_string_lossy()).collect();
     bail!(
-        "`go {}` failed with {}: {}",
+        "`{}` failed with {}: {}",
         arguments.join(" "),
         output.status,
         String::from_utf8_lossy(&output.stderr).trim_end()

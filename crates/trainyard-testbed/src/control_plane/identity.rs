@@ -136,7 +136,7 @@ impl Credentials {
         }
     }
 
-    fn token(&self, identity: Identity) -> &str {
+    pub(super) fn token(&self, identity: Identity) -> &str {
         let found = self.tokens.iter().find(|(candidate, _)| *candidate == identity);
         found.map_or("", |(_, token)| token)
     }
@@ -184,12 +184,9 @@ impl Credentials {
         self.dir.join(ACCOUNT_PUBLIC_KEY)
     }
 
-    /// What a client needs to speak as `identity`.
-    pub(super) fn client_config(&self, url: &str, identity: Identity) -> Result<kube::Config> {
-        let mut config = kube::Config::new(url.parse().context("the server's URL is malformed")?);
-        config.root_cert = Some(vec![self.authority.clone()]);
-        config.auth_info = serde_json::from_value(json!({ "token": self.token(identity) }))?;
-        Ok(config)
+    /// The authority's certificate, in DER.
+    pub(super) fn authority(&self) -> &[u8] {
+        &self.authority
     }
 
     pub(super) fn kubeconfig(&self, identity: Identity) -> PathBuf {
@@ -223,7 +220,7 @@ const SERVING_KEY: &str = "apiserver.key";
 const KUBELET_CLIENT_CERTIFICATE: &str = "apiserver-kubelet-client.crt";
 const KUBELET_CLIENT_KEY: &str = "apiserver-kubelet-client.key";
 /// The name by which kubelets know the API server.
-pub(crate) const KUBELET_CLIENT_NAME: &str = "kube-apiserver-kubelet-client";
+pub const KUBELET_CLIENT_NAME: &str = "kube-apiserver-kubelet-client";
 /// Somebody else of the same authority.
 const PERSON_CERTIFICATE: &str = "person.crt";
 const PERSON_KEY: &str = "person.key";
