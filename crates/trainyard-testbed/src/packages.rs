@@ -42,7 +42,9 @@ pub async fn install(programs: &[(&str, &str)]) -> Result<()> {
 
 async fn apt(words: &[&str]) -> Result<bool> {
     let mut command = Command::new("apt-get");
-    command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
+    // Another tier may be installing something.
+    command.arg("--option=DPkg::Lock::Timeout=300").args(words);
+    command.env("DEBIAN_FRONTEND", "noninteractive");
     let status = command.stdin(Stdio::null()).kill_on_drop(true).status().await;
     Ok(status.context("cannot run `apt-get`")?.success())
 }

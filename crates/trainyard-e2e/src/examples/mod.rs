@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use tokio::sync::Mutex;
+use trainyard_testbed::packages;
 
 use crate::control_plane::Program;
 use crate::harness::{Case, Phase, Tier, cases, product, within};
@@ -84,7 +85,8 @@ fn groups() -> Vec<Group> {
 /// Runs the tier: one yard at a time, and one example at a time on it.
 #[must_use]
 pub fn run() -> ExitCode {
-    Tier::in_real_time(setup::programs_and_product(&[Program::Kubectl]), |tier, real| {
+    let needs = setup::programs_product_and_packages(&[Program::Kubectl], &packages::BROWSER);
+    Tier::in_real_time(needs, |tier, real| {
         for Group { config, flags, examples } in groups() {
             let first = examples.first().map(|example| example.name.clone()).unwrap_or_default();
             let yard = real.fixture(async move || Yard::start(config, flags).await);

@@ -104,6 +104,38 @@ fn next_step(pod: &Value, starts: Starts) -> Option<Step> {
         Starts::All => node.is_empty() || node == NODE,
         Starts::Bound => !node.is_empty(),
     };
-    let fresh = pod["status"]["phase"] == "Pending" && pod["status"]["containerStatuses"].is_null();
-    (is_ours && fresh).then_some(Step::Start(uid))
+    (is_ours && is_to_be_started(&pod["status"])).then_some(Step::Start(uid))
+}
+
+/// Whether no container has started. A start that failed half-way has left containers that are being created.
+fn is_to_be_started(status: &Value) -> bool {
+    let containers = status["containerStatuses"].as_array().into_iter().flatten();
+    let mut reasons = containers.map(|container| text(&container["state"]["waiting"]["reason"]));
+    status["phase"] == "Pending" && reasons.all(|reason| reason == "ContainerCreating")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_start_that_failed_half_way_is_tried_again() {
+        let pod = |state: Value| {
+            json!({
+                "metadata": {"uid": "u"}, "spec": {"nodeName": NODE},
+                "status": {"phase": "Pending", "containerStatuses": [{"state": state}]},
+            })
+        };
+        let creating = pod(json!({"waiting": {"reason": "ContainerCreating"}}));
+        let start = Some(Step::Start("u".to_owned()));
+        assert_eq!(next_step(&creating, Starts::All), start);
+        assert_eq!(next_step(&json!({"status": {"phase": "Pending"}}), Starts::Bound), None);
+        let stuck = pod(json!({"waiting": {"reason": "ImagePullBackOff"}}));
+        assert_eq!(next_step(&stuck, Starts::All), None, "a scenario has written that");
+        let mut running = pod(json!({"running": {}}));
+        running["status"]["phase"] = json!("Running");
+        assert_eq!(next_step(&running, Starts::All), None);
+    }
 }

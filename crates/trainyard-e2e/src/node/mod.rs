@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use tokio::sync::Mutex;
+use trainyard_testbed::packages;
 
 use crate::control_plane::Program;
 use crate::harness::{Case, Fixture, Phase, RealTime, Tier, cases, product, within};
@@ -33,7 +34,8 @@ const LONGEST: Duration = Duration::from_mins(3);
 /// Runs the tier.
 #[must_use]
 pub fn run() -> ExitCode {
-    Tier::in_real_time(setup::programs_and_product(&Program::ALL), |tier, real| {
+    let needs = setup::programs_product_and_packages(&Program::ALL, &packages::OUTBOUND);
+    Tier::in_real_time(needs, |tier, real| {
         let stage = real.fixture(async || {
             let stage = Stage::start_with_audit(&product().await?).await?;
             Ok(Arc::new(stage))

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use trainyard_testbed::packages;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
@@ -39,7 +40,8 @@ const SIMPLETFJOB: Duration = Duration::from_mins(40);
 /// Runs the tier.
 #[must_use]
 pub fn run() -> ExitCode {
-    Tier::in_real_time(setup::programs_and_product(&Program::ALL), |tier, real| {
+    let needs = setup::programs_product_and_packages(&Program::ALL, &packages::OUTBOUND);
+    Tier::in_real_time(needs, |tier, real| {
         kubectl(tier, real);
         referee(tier, real);
         scenarios::run(tier, real);
