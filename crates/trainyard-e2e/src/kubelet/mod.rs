@@ -109,17 +109,11 @@ impl Kubelet {
         let name = text(&found["metadata"]["name"]);
         self.write(name, &status::terminated(found, end)).await?;
         tokio::time::sleep(BETWEEN).await;
-        let now = match self.rest.get(Resource::Pods, name).await {
-            Err(error) if is_missing(&error) => return Ok(()),
-            now => now?,
-        };
-        if now["metadata"]["uid"] != found["metadata"]["uid"] {
-            return Ok(());
-        }
         let path = format!("{name}/status");
-        let written = match self.rest.merge(Resource::Pods, &path, &status::final_phase(end)).await
-        {
-            Err(error) if is_missing(&error) => return Ok(()),
+        let patch = status::final_phase(found, end);
+        let written = match self.rest.merge(Resource::Pods, &path, &patch).await {
+            // The pod has gone, and another may have its name.
+            Err(error) if is_missing(&error) || is_conflict(&error) => return Ok(()),
             written => written.with_context(|| format!("writing the phase of pod {name}"))?,
         };
         self.view.reach(Resource::Pods, &written).await?;

@@ -107,9 +107,13 @@ pub(super) fn terminated(pod: &Value, end: End<'_>) -> Value {
     }})
 }
 
-/// The final phase of a pod whose containers have terminated.
-pub(super) fn final_phase(end: End<'_>) -> Value {
-    json!({"status": {"phase": if end.code == 0 { "Succeeded" } else { "Failed" }}})
+/// The final phase of a pod whose containers have terminated. As a kubelet's, the patch carries the UID, so
+/// that a successor of the same name refuses it.
+pub(super) fn final_phase(pod: &Value, end: End<'_>) -> Value {
+    json!({
+        "metadata": {"uid": pod["metadata"]["uid"]},
+        "status": {"phase": if end.code == 0 { "Succeeded" } else { "Failed" }},
+    })
 }
 
 /// The containers are being created.
@@ -213,7 +217,7 @@ mod tests {
         let end = End { code: 3, reason: "", message: "boom" };
         let status = terminated(&pod, end);
         assert_eq!(status["status"]["phase"], "Running");
-        assert_eq!(final_phase(end)["status"]["phase"], "Failed");
+        assert_eq!(final_phase(&pod, end)["status"]["phase"], "Failed");
         let ends = &status["status"]["containerStatuses"];
         assert_eq!(ends[0]["state"]["terminated"]["exitCode"], 3);
         assert_eq!(ends[0]["state"]["terminated"]["reason"], "Error");

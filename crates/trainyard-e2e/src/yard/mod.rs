@@ -18,9 +18,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use trainyard_testbed::packages;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
+use trainyard_testbed::packages;
 
 use crate::control_plane::{ControlPlane, Options, Program};
 use crate::harness::{Phase, RealTime, Tier, cases, product, within};
