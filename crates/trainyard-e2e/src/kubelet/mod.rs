@@ -110,8 +110,8 @@ impl Kubelet {
         self.write(name, &status::terminated(found, end)).await?;
         tokio::time::sleep(BETWEEN).await;
         let path = format!("{name}/status");
-        let patch = status::final_phase(found, end);
-        let written = match self.rest.merge(Resource::Pods, &path, &patch).await {
+        let phase = status::final_phase(found, end);
+        let written = match self.rest.merge(Resource::Pods, &path, &phase).await {
             // The pod has gone, and another may have its name.
             Err(error) if is_missing(&error) || is_conflict(&error) => return Ok(()),
             written => written.with_context(|| format!("writing the phase of pod {name}"))?,
