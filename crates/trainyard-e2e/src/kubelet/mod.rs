@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub use auto::Auto;
 pub use status::End;
 
-use crate::rest::{Resource, Rest, is_conflict, is_missing};
+use crate::rest::{Resource, Rest, is_another, is_conflict, is_missing};
 use crate::seen::{terminating, text};
 use crate::view::View;
 
@@ -113,7 +113,7 @@ impl Kubelet {
         let phase = status::final_phase(found, end);
         let written = match self.rest.merge(Resource::Pods, &path, &phase).await {
             // The pod has gone, and another may have its name.
-            Err(error) if is_missing(&error) || is_conflict(&error) => return Ok(()),
+            Err(error) if is_missing(&error) || is_another(&error) => return Ok(()),
             written => written.with_context(|| format!("writing the phase of pod {name}"))?,
         };
         self.view.reach(Resource::Pods, &written).await?;
