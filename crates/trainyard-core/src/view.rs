@@ -59,6 +59,8 @@ pub struct PodView {
     pub role: Role,
     /// Attempt of the whole job it belongs to.
     pub attempt: i64,
+    /// Whether it was made as one of a gang.
+    pub is_gang_member: bool,
     /// What a pod of a Volcano Job says of itself; others say none of it.
     pub task: Option<Box<TaskView>>,
     /// Whether it is being deleted.
@@ -92,7 +94,8 @@ pub struct TaskView {
     pub version: i64,
     /// Marked by the controller before it was deleted.
     pub is_marked: bool,
-    /// Whether all its containers are ready.
+    /// Whether all its containers are ready of which something is known. A pod that runs before its
+    /// kubelet has written of its containers is ready, as Volcano sees it.
     pub is_ready: bool,
 }
 
@@ -273,6 +276,7 @@ struct ConditionWire {
 #[serde(default, rename_all = "camelCase")]
 struct ContainerWire {
     name: Box<str>,
+    ready: bool,
     restart_count: i64,
     state: StateWire,
     last_state: LastWire,
@@ -310,12 +314,16 @@ impl From<PodWire> for PodView {
             status.conditions.iter().find(|c| &*c.r#type == kind && &*c.status == value)
         };
         let restart = spec.restart();
+        let is_ready = status.container_statuses.iter().all(|container| container.ready);
         let init_containers: Vec<ContainerView> =
             status.init_container_statuses.into_iter().map(Into::into).collect();
         let containers: Vec<ContainerView> =
             status.container_statuses.into_iter().map(Into::into).collect();
         Self {
-            task: task(&meta, holds("ContainersReady", "True").is_some()),
+            // Written together with the group's name, which is not kept.
+            is_gang_member: meta.annotations.contains_key(volcano::LABEL_TASK)
+                || meta.labels.contains_key(names::LABEL_PLUGINS_GROUP),
+            task: task(&meta, is_ready),
             role: role(&meta.labels),
             attempt: meta
                 .labels

@@ -17,6 +17,7 @@ use crate::place::{Placed, Stuck};
 use crate::room::Board;
 use crate::serve::Likeness;
 use crate::shares::{Share, Sharer, shares};
+use crate::shortage::FreeFor;
 use crate::slots::Id;
 use crate::vector::Vector;
 use crate::{Amounts, Cause, Decision, GroupKey, Queue, queue};
@@ -62,6 +63,13 @@ pub(crate) enum Block {
     NoGroup,
     NoQueue,
     Closed,
+    /// Its minimum asks for more of a resource than its queue may ever use: so much, instead of so
+    /// much.
+    LargerThanQueue {
+        resource: String,
+        asked: i64,
+        limit: i64,
+    },
     Missing(Missing),
     Beyond(&'static str),
     NoClaim(String),
@@ -111,6 +119,8 @@ pub(crate) struct Cycle<'f> {
     pub(crate) lower: BTreeMap<(usize, i64), bool>,
     /// What has found no room, how many, and on which board.
     pub(crate) failures: BTreeMap<Likeness, (u64, usize, Stuck)>,
+    /// What is free for whom, added up.
+    pub(crate) free_for: FreeFor,
     pub(crate) bound: Placed,
     pub(crate) evicted: BTreeMap<Id, Cause>,
     pub(crate) promised: Placed,
@@ -130,6 +140,7 @@ impl<'f> Cycle<'f> {
             bundles: None,
             lower: BTreeMap::new(),
             failures: BTreeMap::new(),
+            free_for: FreeFor::default(),
             bound: Placed::new(),
             evicted: BTreeMap::new(),
             promised: Placed::new(),

@@ -43,6 +43,7 @@ mod selector;
 mod serve;
 mod shape;
 mod shares;
+mod shortage;
 mod slots;
 mod state;
 mod taint;

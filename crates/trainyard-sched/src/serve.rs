@@ -165,6 +165,9 @@ impl<'f> Cycle<'f> {
         if let Some(missing) = unit.standing.missing() {
             return Some(Block::Missing(missing));
         }
+        if let Some(larger) = self.larger_than_queue(unit.group, line) {
+            return Some(larger);
+        }
         if let Some(beyond) = unit.muster.beyond {
             return Some(Block::Beyond(beyond));
         }
@@ -243,6 +246,16 @@ impl<'f> Cycle<'f> {
         let stuck = match place(&request, self.board, chosen) {
             Ok(placed) => return Ok(placed),
             Err(stuck) => stuck,
+        };
+        let stuck = match likeness {
+            None if view == View::Now => {
+                // Not the first of them that does not fit is in the way of all behind it.
+                let mark = self.board.mark();
+                let placed = place_some(&request, self.board, chosen).len();
+                self.board.undo(mark);
+                Stuck { placed, ..stuck }
+            }
+            _ => stuck,
         };
         if let Some(likeness) = likeness {
             let told = (self.board.generation(), chosen.len(), stuck.clone());

@@ -10,12 +10,12 @@ use super::{
     Observed, counts,
     draft::Draft,
     failure::sentence,
-    gang::Gang,
+    gang::{self, Gang},
     limits,
     objects::Builder,
     removal::{pod_removal, service_removal},
     restart::{Judgement, Lost, count_in_place, due, judge},
-    roster::{Roster, Standing},
+    roster::{Roster, Slot, Standing},
     running::{first_waiting, runs, warnings},
     success::{out_of_workers, succeeded},
     suspend, tensorboard,
@@ -23,6 +23,7 @@ use super::{
 use crate::{
     child::Child,
     config::Config,
+    phase::Phase,
     plan::{Event, Mark, Plan, Stage, Write},
 };
 
@@ -39,6 +40,13 @@ pub(super) fn plan(
     let roster = Roster::new(name, spec, &draft.status, seen.pods, seen.services);
     counts::update(&mut draft.status, name, spec, &roster);
     let in_place = count_in_place(&roster, &mut draft.status);
+    let gang = Gang::new(seen, spec, &draft.before, config);
+    gang::note_waiting(&mut draft, gang.as_ref());
+    // A pod may run, and end, before its group says that it has a node.
+    let has_begun = |slot: &Slot<'_>| slot.pod.is_some_and(|pod| pod.phase != Phase::Pending);
+    if draft.status.start_time.is_none() && roster.slots.iter().any(has_begun) {
+        draft.status.start_time = Some(draft.second());
+    }
     if succeeded(spec, &roster) {
         draft.succeed();
         return draft.into_end(Some(spec));
@@ -47,8 +55,8 @@ pub(super) fn plan(
         return suspend::plan(draft);
     }
     suspend::resume(&mut draft);
-    let gang = Gang::new(seen, spec, &draft.before, config);
-    let held = gang.as_ref().and_then(Gang::holds_back);
+    let held = gang.as_ref().and_then(Gang::waits);
+    // Whoever waits for nodes has not begun.
     if draft.status.start_time.is_none() && held.is_none() {
         draft.status.start_time = Some(draft.second());
     }
@@ -184,7 +192,10 @@ fn keep(
     roster: &Roster<'_>,
     gang: Option<&Gang<'_>>,
 ) -> Plan {
-    let mut plan = Plan { notices: warnings(roster), ..Plan::default() };
+    // What a group says is not said again of each of its pods.
+    let is_running = draft.status.is(ConditionType::Running);
+    let is_said = !is_running && gang.is_some_and(Gang::has_obstacle);
+    let mut plan = Plan { notices: warnings(roster, is_said), ..Plan::default() };
     let builder = Builder { meta: draft.meta(), spec, config: draft.config };
     let mut first = Stage { writes: Vec::new(), events: std::mem::take(&mut draft.events) };
     let urgent = draft.is_urgent();
@@ -194,13 +205,13 @@ fn keep(
     let mut second = Stage::default();
     let (services, mut pods) =
         tensorboard::writes(&builder, roster, &draft.status, draft.now, &mut plan);
-    let held = gang.is_some_and(|gang| gang.holds_back().is_some());
+    let held = gang.is_some_and(|gang| gang.waits().is_some());
     if let Some(gang) = gang {
         first.writes.extend(gang.write(&builder));
         gang.tell(&draft, spec, &mut plan);
     }
     if held {
-        // A job that waits for room takes none.
+        // Nobody looks at the progress of a job that waits for nodes.
         pods.retain(|write| !matches!(write, Write::Create(..)));
     }
     first.writes.extend(services);
@@ -221,9 +232,7 @@ fn keep(
     for pod in roster.surplus.iter().copied().chain(leaving.filter_map(|slot| slot.pod)) {
         second.writes.extend(pod_removal(pod, draft.now, draft.config, &mut plan));
     }
-    if !held {
-        create_missing(&draft, &builder, roster, &mut second, &mut plan);
-    }
+    create_missing(&draft, &builder, roster, gang, &mut second, &mut plan);
     look_ahead(&draft, spec, &mut plan);
     plan.push(first);
     plan.push(second);
@@ -234,6 +243,7 @@ fn create_missing(
     draft: &Draft<'_>,
     builder: &Builder<'_>,
     roster: &Roster<'_>,
+    gang: Option<&Gang<'_>>,
     stage: &mut Stage,
     plan: &mut Plan,
 ) {
@@ -246,7 +256,14 @@ fn create_missing(
     let scope = builder.spec.run_policy.restart_scope;
     let scope = if draft.status.attempt > 0 { scope } else { RestartScope::Replica };
     let mut overridden = false;
-    for slot in roster.slots.iter().filter(|slot| slot.standing == Standing::Missing) {
+    let is_admitted = |slot: &&Slot<'_>| {
+        let one = builder.spec.replicas.get(&slot.id.kind);
+        let admits =
+            |gang: &Gang<'_>| one.is_none_or(|one| gang.admits(&draft.config.gang, &one.template));
+        gang.is_none_or(admits)
+    };
+    let missing = roster.slots.iter().filter(|slot| slot.standing == Standing::Missing);
+    for slot in missing.filter(is_admitted) {
         let due = due(&draft.status, slot, scope, draft.config);
         if draft.now < due {
             plan.look_again(due);

@@ -235,7 +235,7 @@ fn named(group: &GroupKey) -> String {
     format!("{}/{}", group.namespace(), group.name())
 }
 
-fn path(pod: &PodName) -> String {
+pub(super) fn path(pod: &PodName) -> String {
     format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name)
 }
 

@@ -7,6 +7,7 @@
 mod act;
 mod explain;
 mod later;
+mod lone;
 mod orders;
 mod outbox;
 mod pace;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use trainyard_api::volcano::names as volcano;
 use trainyard_sched::{Claim, Config, Node, Pod, PodGroup, PriorityClass, Queue, Volume};
 
 use crate::calls::Calls;
@@ -30,6 +32,7 @@ use crate::leader::Leader;
 use crate::watch::{follow, follow_optional};
 use crate::{Error, Health, LeaderOptions, Metrics, Time};
 use act::Actor;
+use lone::LonePods;
 use orders::Orders;
 use pace::Pace;
 use queues::QueueKeeper;
@@ -161,6 +164,8 @@ impl Scheduler {
         let voice = Arc::new(Voice::new(name, &calls, &metrics, clock));
         let closed = CancellationToken::new();
         let writers = voice.writers(&closed);
+        let serves_volcano = options.names.iter().any(|name| name == volcano::SCHEDULER);
+        let lone = serves_volcano.then(|| LonePods::new(calls.clone(), world.clone()));
         let keeper = QueueKeeper::new(calls.clone(), world.clone(), voice.clone(), orders);
         let actor = Arc::new(Actor { calls: calls.clone(), world: world.clone(), clock, voice });
         let pace = Pace::new(actor, tally);
@@ -173,6 +178,12 @@ impl Scheduler {
             tokio::select! {
                 () = pace.run(stop.clone()) => {}
                 () = keeper.run() => {}
+                () = async {
+                    match lone {
+                        Some(lone) => lone.run().await,
+                        None => std::future::pending().await,
+                    }
+                } => {}
             }
         };
         let led = async {

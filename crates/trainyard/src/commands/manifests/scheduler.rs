@@ -35,8 +35,8 @@ pub(super) fn objects(namespace: &str, image: &str) -> Vec<Value> {
 /// What the scheduler does in every namespace.
 fn everywhere() -> Value {
     json!([
-        // Deletion is for pods that have to make room.
-        rule("", "pods", &["delete", "list", "watch"]),
+        // Deletion is for pods that have to make room; plain pods are told the PodGroup made for them.
+        rule("", "pods", &["delete", "get", "list", "patch", "watch"]),
         rule("", "pods/binding", &["create"]),
         rule("", "pods/status", &["patch"]),
         rule("", "nodes", &["list", "watch"]),
@@ -44,9 +44,10 @@ fn everywhere() -> Value {
         rule("", "persistentvolumes", &["list", "watch"]),
         rule("", "events", &["create", "patch"]),
         rule(CLASSES, "priorityclasses", &["list", "watch"]),
-        rule(SCHEDULING, "podgroups", &["list", "patch", "watch"]),
-        // The queues `root` and `default` are made where they are not there.
-        rule(SCHEDULING, "queues", &["create", "list", "watch"]),
+        rule(SCHEDULING, "podgroups", &["create", "list", "patch", "watch"]),
+        // The queues `root` and `default` are made where they are not there; one that names no parent
+        // gets `root`.
+        rule(SCHEDULING, "queues", &["create", "list", "patch", "watch"]),
         rule(SCHEDULING, "queues/status", &["patch"]),
         // Queues are opened and closed by Commands.
         rule("bus.volcano.sh", "commands", &["delete", "list", "watch"]),

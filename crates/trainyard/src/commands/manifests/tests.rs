@@ -238,12 +238,12 @@ fn the_scheduler_may_do_exactly_this() {
         "/persistentvolumes: list watch",
         "/pods/binding: create",
         "/pods/status: patch",
-        "/pods: delete list watch",
+        "/pods: delete get list patch watch",
         "bus.volcano.sh/commands: delete list watch",
         "scheduling.k8s.io/priorityclasses: list watch",
-        "scheduling.volcano.sh/podgroups: list patch watch",
+        "scheduling.volcano.sh/podgroups: create list patch watch",
         "scheduling.volcano.sh/queues/status: patch",
-        "scheduling.volcano.sh/queues: create list watch",
+        "scheduling.volcano.sh/queues: create list patch watch",
     ];
     let everywhere = rights(&objects, "ClusterRole", scheduler::NAME);
     assert_eq!(everywhere, expected.map(str::to_owned).into());
