@@ -113,10 +113,10 @@ impl<'f> Cycle<'f> {
         })
     }
 
-    /// What all nodes' pods have, ours or not.
+    /// What pods have, ours or not, of the nodes that are shared.
     fn used(&self) -> Amounts {
         let mut used = Vector::default();
-        for room in self.board.rooms.iter().filter(|room| room.node.is_some()) {
+        for room in self.board.rooms.iter().filter(|room| room.is_in_use()) {
             used.plus(&room.has, 1);
             used.plus(room.free(crate::room::View::Soon), -1);
         }

@@ -20,7 +20,7 @@ use crate::shares::{Share, Sharer, shares};
 use crate::shortage::FreeFor;
 use crate::slots::Id;
 use crate::vector::Vector;
-use crate::{Amounts, Cause, Decision, GroupKey, Queue, queue};
+use crate::{Amounts, Cause, Decision, GroupKey, Queue, ReleaseClaim, queue};
 
 /// A queue while a decision is made.
 #[derive(Debug)]
@@ -49,6 +49,8 @@ pub(crate) enum Verdict {
     Limit(usize),
     /// It would be more than its queue's share, of this resource.
     Share(usize),
+    /// It has its nodes and waits for its volumes.
+    Volumes,
     /// It fits when those that are leaving have left.
     Soon(Placed),
     /// It fits nowhere.
@@ -72,7 +74,8 @@ pub(crate) enum Block {
     },
     Missing(Missing),
     Beyond(&'static str),
-    NoClaim(String),
+    /// A claim of a member, in words.
+    Claim(String),
     Behind(usize),
 }
 
@@ -124,6 +127,10 @@ pub(crate) struct Cycle<'f> {
     pub(crate) bound: Placed,
     pub(crate) evicted: BTreeMap<Id, Cause>,
     pub(crate) promised: Placed,
+    /// Pods that have their nodes and wait for volumes, their own or those of their group.
+    pub(crate) reserved: Placed,
+    /// Claims that are taken from the nodes that they name.
+    pub(crate) released: Vec<ReleaseClaim>,
 }
 
 impl<'f> Cycle<'f> {
@@ -144,6 +151,8 @@ impl<'f> Cycle<'f> {
             bound: Placed::new(),
             evicted: BTreeMap::new(),
             promised: Placed::new(),
+            reserved: Placed::new(),
+            released: Vec::new(),
         };
         cycle.units = facts.waiting.iter().filter_map(|key| cycle.unit(key)).collect();
         cycle.units.sort_by(|one, other| one.seniority().cmp(&other.seniority()));
@@ -195,6 +204,7 @@ impl<'f> Cycle<'f> {
             self.press_all(may_borrow);
         }
         self.undo_partial();
+        self.release_claims();
     }
 
     /// Everything, oldest first: what the keeping of room goes by.
@@ -210,7 +220,7 @@ impl<'f> Cycle<'f> {
             // Members that are still to be made, or room that is being made, is worth waiting for.
             let is_hopeful = match &unit.verdict {
                 Some(Verdict::Blocked(block)) => matches!(block, Block::Missing(_)),
-                Some(Verdict::Placed | Verdict::Soon(_)) | None => true,
+                Some(Verdict::Placed | Verdict::Soon(_) | Verdict::Volumes) | None => true,
                 Some(_) => false,
             };
             let standing = &unit.standing;

@@ -167,6 +167,7 @@ impl<'f> Cycle<'f> {
         let Some(unit) = self.units.get(index) else { return Constraint::None };
         match &unit.verdict {
             None | Some(Verdict::Placed | Verdict::Share(_)) => Constraint::None,
+            Some(Verdict::Volumes) => Constraint::Volumes,
             Some(Verdict::Soon(_)) => Constraint::Releasing,
             Some(Verdict::Limit(_)) => Constraint::QueueLimit,
             Some(Verdict::Blocked(block)) => match block {
@@ -176,7 +177,7 @@ impl<'f> Cycle<'f> {
                 Block::LargerThanQueue { .. } => Constraint::QueueLimit,
                 Block::Missing(_) => Constraint::Members,
                 Block::Beyond(_) => Constraint::Unsupported,
-                Block::NoClaim(_) => Constraint::Claim,
+                Block::Claim(_) => Constraint::Claim,
                 Block::Behind(_) => Constraint::QueueOrder,
             },
             Some(Verdict::Room(_)) => {

@@ -30,9 +30,11 @@ impl<'f> Cycle<'f> {
                 decisions.push(Decision::Promise { pod, uid, node });
             }
         }
+        self.volume_decisions(&mut decisions);
         for unit in &self.units {
             self.waits(unit, &mut decisions);
         }
+        self.waits_for_volumes(&mut decisions);
         self.reports(touched, &mut decisions);
         decisions
     }
@@ -49,6 +51,10 @@ impl<'f> Cycle<'f> {
     /// What is new to say of the members that wait.
     fn waits(&self, unit: &Unit<'f>, decisions: &mut Vec<Decision>) {
         let Some(verdict) = unit.verdict.as_ref() else { return };
+        if matches!(verdict, Verdict::Volumes) {
+            // Each is told of its own volumes.
+            return;
+        }
         let soon: BTreeMap<Id, usize> = match verdict {
             Verdict::Soon(placed) => placed.iter().copied().collect(),
             _ => BTreeMap::new(),
@@ -85,6 +91,17 @@ impl<'f> Cycle<'f> {
         }
     }
 
+    /// What is new to say of the pods that wait for volumes.
+    fn waits_for_volumes(&self, decisions: &mut Vec<Decision>) {
+        for (id, _) in &self.reserved {
+            let Some((pod, uid, message)) = self.volume_words(*id) else { continue };
+            let told = self.facts.record(*id).and_then(|record| record.told.as_deref());
+            if told != Some(&message) {
+                decisions.push(Decision::Wait { pod, uid, message: message.into() });
+            }
+        }
+    }
+
     /// Why a group waits, put into words once; the very words that were told where they still hold.
     fn said<'u>(&self, unit: &'u Unit<'f>, verdict: &Verdict) -> &'u Arc<str> {
         unit.said.get_or_init(|| {
@@ -106,6 +123,7 @@ impl<'f> Cycle<'f> {
                 self.facts.resources.name(*resource)
             ),
             Verdict::Room(stuck) => self.room_words(unit, stuck),
+            Verdict::Volumes => "waiting for its volumes to be bound".to_owned(),
             Verdict::Soon(_) | Verdict::Placed => {
                 "waiting for those that are leaving to have left".to_owned()
             }
@@ -133,7 +151,7 @@ impl<'f> Cycle<'f> {
             Block::Beyond(what) => {
                 format!("{what} cannot be honoured by this scheduler: remove it from the pod")
             }
-            Block::NoClaim(claim) => format!("persistentvolumeclaim {claim:?} not found"),
+            Block::Claim(trouble) => trouble.clone(),
             Block::Behind(first) => {
                 words::behind(queue, self.units.get(*first).map_or("", |unit| unit.key.name()))
             }

@@ -17,6 +17,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod voice;
+mod volumes;
 mod world;
 
 use std::sync::Arc;
@@ -24,7 +25,10 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use trainyard_api::volcano::names as volcano;
-use trainyard_sched::{Claim, Config, Node, Pod, PodGroup, PriorityClass, Queue, Volume};
+use trainyard_sched::{
+    Claim, Config, CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Node, Pod, PodGroup,
+    PriorityClass, Queue, StorageClass, Volume, VolumeAttachment,
+};
 
 use crate::calls::Calls;
 use crate::clock::Clock;
@@ -233,6 +237,12 @@ fn followers(calls: &Calls, world: &Arc<World>, orders: &Arc<Orders>) -> JoinSet
     if_there::<PriorityClass>(&mut parts, calls, world);
     if_there::<Claim>(&mut parts, calls, world);
     if_there::<Volume>(&mut parts, calls, world);
+    if_there::<StorageClass>(&mut parts, calls, world);
+    if_there::<CsiNode>(&mut parts, calls, world);
+    if_there::<CsiDriver>(&mut parts, calls, world);
+    if_there::<CsiStorageCapacity>(&mut parts, calls, world);
+    if_there::<VolumeAttachment>(&mut parts, calls, world);
+    if_there::<DisruptionBudget>(&mut parts, calls, world);
     let (calls, orders) = (calls.clone(), orders.clone());
     parts.spawn(async move {
         follow_optional(&calls, &Orders::source(), |news| orders.hear(news), &|| {}).await;

@@ -73,7 +73,9 @@ impl Outbox {
                 self.spoken.remove(&subject);
                 self.deeds.push_back(decision);
             }
-            Decision::Promise { .. } => self.deeds.push_back(decision),
+            Decision::Promise { .. } | Decision::BindClaim(_) | Decision::ReleaseClaim(_) => {
+                self.deeds.push_back(decision);
+            }
             Decision::Wait { uid, .. } => {
                 let subject = Subject::Pod(uid.clone());
                 let spoken = self.spoken.get(&subject);

@@ -11,6 +11,8 @@ use crate::fake::{Fake, Reply};
 use crate::toy::pass_time;
 use crate::toy_server::{Fault, Server};
 
+mod volumes;
+
 const HOUR: u64 = 3_600_000;
 
 fn options() -> Options {

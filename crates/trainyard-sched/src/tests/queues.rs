@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::world::{World, group_delta, key, member};
+use super::world::{World, group_delta, key, member, node_delta, node_value};
 use crate::{Amounts, Condition, Constraint, Delta, GroupPhase};
 
 fn spec(minimum: usize, queue: &str) -> Value {
@@ -27,6 +27,31 @@ fn the_least_served_queue_goes_first() {
     let placed = |queue: &str| (1..5).filter(|i| world.placed(&format!("{queue}{i}")) == 1).count();
     assert_eq!((placed("q"), placed("r")), (1, 3));
     assert_eq!(world.state.allocated("r"), Amounts::from([("cpu", 3000), ("pods", 3)]));
+}
+
+#[test]
+fn nodes_that_are_lost_or_cordoned_are_no_part_of_shares() {
+    let lost = json!({"conditions": [{"type": "Ready", "status": "Unknown"}]});
+    for (spec_of_node, status) in [(json!({"unschedulable": true}), json!({})), (json!({}), lost)] {
+        let mut world = World::new();
+        world.node("a", "4").queue("q", &json!({})).queue("r", &json!({"weight": 3}));
+        for name in ["q1", "q2", "q3", "q4"] {
+            world.gang_with(name, 1, &spec(1, "q"), &cpu("1"));
+        }
+        world.decide();
+        let mut away = node_value("b", &json!({"cpu": "4", "pods": "110"}));
+        away["spec"] = spec_of_node;
+        away["spec"]["taints"] = json!([{"key": "k", "value": "v", "effect": "NoSchedule"}]);
+        away["status"]["conditions"] = status["conditions"].clone();
+        if away["status"]["conditions"].is_null() {
+            away["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+        }
+        world.state.apply(node_delta(away));
+        world.gang_with("r1", 3, &spec(3, "r"), &cpu("1"));
+        world.decide();
+        world.clear().decide();
+        assert_eq!(world.placed("r1"), 3);
+    }
 }
 
 #[test]

@@ -111,7 +111,8 @@ fn because(why: &Explanation) -> String {
         Constraint::QueueLimit => format!("queue {queue:?} may not use more"),
         Constraint::Members => "not all of its pods are there yet".to_owned(),
         Constraint::Unsupported => "it asks for something that is not supported".to_owned(),
-        Constraint::Claim => "a claim that it mounts does not exist".to_owned(),
+        Constraint::Claim => "a claim that it mounts does not exist or has no volume".to_owned(),
+        Constraint::Volumes => "it has its nodes, and its volumes are being bound".to_owned(),
         Constraint::Releasing => "room is being made for it: others are leaving".to_owned(),
         Constraint::TooLarge | Constraint::Room if why.nodes == 0 => {
             "there are no nodes".to_owned()

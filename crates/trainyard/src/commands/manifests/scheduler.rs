@@ -9,6 +9,8 @@ use super::rights::{RBAC, RBAC_V1, lease_rules, rule};
 use super::volcano::{CLASSES, SCHEDULING};
 use super::{bound, deployment, labels_of};
 
+const STORAGE: &str = "storage.k8s.io";
+
 /// Name of every object that belongs to the scheduler.
 pub(super) const NAME: &str = "trainyard-scheduler";
 
@@ -40,8 +42,16 @@ fn everywhere() -> Value {
         rule("", "pods/binding", &["create"]),
         rule("", "pods/status", &["patch"]),
         rule("", "nodes", &["list", "watch"]),
-        rule("", "persistentvolumeclaims", &["list", "watch"]),
-        rule("", "persistentvolumes", &["list", "watch"]),
+        // A claim is told for which node it is provisioned, a volume for which claim it is kept.
+        rule("", "persistentvolumeclaims", &["list", "patch", "watch"]),
+        rule("", "persistentvolumes", &["list", "patch", "watch"]),
+        // Among those that could be evicted, whoever is within its budget goes first.
+        rule("policy", "poddisruptionbudgets", &["list", "watch"]),
+        rule(STORAGE, "storageclasses", &["list", "watch"]),
+        rule(STORAGE, "csinodes", &["list", "watch"]),
+        rule(STORAGE, "csidrivers", &["list", "watch"]),
+        rule(STORAGE, "csistoragecapacities", &["list", "watch"]),
+        rule(STORAGE, "volumeattachments", &["list", "watch"]),
         rule("", "events", &["create", "patch"]),
         rule(CLASSES, "priorityclasses", &["list", "watch"]),
         rule(SCHEDULING, "podgroups", &["create", "list", "patch", "watch"]),

@@ -234,16 +234,22 @@ fn the_scheduler_may_do_exactly_this() {
     let expected = [
         "/events: create patch",
         "/nodes: list watch",
-        "/persistentvolumeclaims: list watch",
-        "/persistentvolumes: list watch",
+        "/persistentvolumeclaims: list patch watch",
+        "/persistentvolumes: list patch watch",
         "/pods/binding: create",
         "/pods/status: patch",
         "/pods: delete get list patch watch",
         "bus.volcano.sh/commands: delete list watch",
+        "policy/poddisruptionbudgets: list watch",
         "scheduling.k8s.io/priorityclasses: list watch",
         "scheduling.volcano.sh/podgroups: create list patch watch",
         "scheduling.volcano.sh/queues/status: patch",
         "scheduling.volcano.sh/queues: create list patch watch",
+        "storage.k8s.io/csidrivers: list watch",
+        "storage.k8s.io/csinodes: list watch",
+        "storage.k8s.io/csistoragecapacities: list watch",
+        "storage.k8s.io/storageclasses: list watch",
+        "storage.k8s.io/volumeattachments: list watch",
     ];
     let everywhere = rights(&objects, "ClusterRole", scheduler::NAME);
     assert_eq!(everywhere, expected.map(str::to_owned).into());
