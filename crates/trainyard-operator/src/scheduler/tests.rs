@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Constraint, Options, explain, run};
-use crate::Time;
 use crate::fake::{Fake, Reply};
 use crate::toy::pass_time;
 use crate::toy_server::{Fault, Server};
+use crate::{Error, Time};
 
 mod volumes;
 
@@ -325,6 +325,20 @@ async fn what_waits_is_explained_from_one_look() {
     let error = explain(fake.client(), &options(), "default", "nobody").await.unwrap_err();
     assert_eq!(error.kind(), "no_group");
     assert!(fake.writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_not_be_listed_is_named_all_at_once() {
+    let fake = Fake::new(|asked| match asked.path.rsplit('/').next() {
+        Some("nodes" | "queues") => Reply::refuse(403, "Forbidden", ""),
+        Some("podgroups") => Reply::refuse(404, "NotFound", ""),
+        _ => Reply::Json(200, json!({"metadata": {}, "items": []})),
+    });
+    let error = explain(fake.client(), &options(), "default", "g").await.unwrap_err();
+    let Error::Forbidden { denied } = error else { panic!("{error}") };
+    let named: Vec<&str> = denied.iter().map(|one| one.resource).collect();
+    assert_eq!(named, ["nodes", "queues"]);
+    assert!(denied[0].problem.contains("Forbidden"), "{denied:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -178,7 +178,7 @@ fn one_pod(sheet: &mut Sheet, job: &Value, pod: &Value) {
         sheet.line(&format!("      {container}: {end}"));
     }
     if let Some(why) = pod::why_pending(pod) {
-        sheet.line(&format!("      {}", crate::present::harmless(&why)));
+        sheet.block(6, &why);
     }
 }
 

@@ -44,10 +44,11 @@ pub(super) fn told(subject: &str, why: &Explanation, now: i64) -> String {
     sheet.0
 }
 
-struct Sheet(String);
+/// Lines that begin with the name of what they tell.
+pub(super) struct Sheet(pub(super) String);
 
 impl Sheet {
-    fn line(&mut self, name: &str, words: &str) {
+    pub(super) fn line(&mut self, name: &str, words: &str) {
         if words.is_empty() {
             return;
         }

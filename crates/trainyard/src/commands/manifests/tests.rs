@@ -61,6 +61,7 @@ fn kinds_and_order() {
             "ClusterRole/trainyard-view",
             "ClusterRole/trainyard-edit",
             "ClusterRole/trainyard-admin",
+            "ClusterRole/trainyard-explain",
             "Service/trainyard-operator",
             "Deployment/trainyard-operator",
         ]
@@ -103,6 +104,28 @@ fn rights(objects: &[Value], kind: &str, name: &str) -> BTreeSet<String> {
         format!("{group}/{resource}{}: {}", name.unwrap_or_default(), verbs.join(" "))
     };
     role["rules"].as_array().unwrap().iter().map(line).collect()
+}
+
+#[test]
+fn who_may_explain_reads_what_the_scheduler_reads_and_nobody_has_it_by_itself() {
+    let objects = complete();
+    let expected = [
+        "/nodes: get list",
+        "/persistentvolumeclaims: get list",
+        "/persistentvolumes: get list",
+        "/pods: get list",
+        "scheduling.k8s.io/priorityclasses: get list",
+        "scheduling.volcano.sh/podgroups: get list",
+        "scheduling.volcano.sh/queues: get list",
+    ];
+    let name = crate::commands::explain::ROLE;
+    assert_eq!(rights(&objects, "ClusterRole", name), expected.map(str::to_owned).into());
+    let labels = find(&objects, "ClusterRole", name)["metadata"]["labels"].to_string();
+    assert!(!labels.contains("aggregate-to"), "{labels}");
+    assert!(objects.iter().all(|object| object["roleRef"]["name"] != name));
+    let without = rights(&self::objects(), "ClusterRole", name);
+    assert_eq!(without.len(), 5, "{without:?}");
+    assert!(without.iter().all(|right| !right.contains("volcano")), "{without:?}");
 }
 
 #[test]
@@ -327,7 +350,7 @@ fn without_the_definition() {
     let objects = printed(&["--crds=false"]);
     let kinds: Vec<_> = objects.iter().map(|object| object["kind"].clone()).collect();
     assert!(!kinds.contains(&json!("CustomResourceDefinition")));
-    assert_eq!(kinds.len(), 11);
+    assert_eq!(kinds.len(), 12);
 }
 
 #[test]
