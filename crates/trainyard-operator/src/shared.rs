@@ -38,6 +38,8 @@ pub(crate) struct Notes {
     pub(crate) noticed: Vec<Event>,
     /// A generation from which objects could not be created, and what the API server said.
     pub(crate) refused: Option<(i64, String)>,
+    /// Why an object could not be created when that was last tried.
+    pub(crate) create_failure: Option<String>,
     /// Passes in a row that wrote something.
     pub(crate) busy: u32,
 }
@@ -95,12 +97,13 @@ impl<K: JobKind> Shared<K> {
 
     /// Everything that is known of a job; nothing if there is no such job.
     pub(crate) fn see(&self, uid: &Uid) -> Option<Seen<K::Job>> {
-        let (counts_pending_since, refused) = {
+        let (counts_pending_since, refused, create_failure) = {
             let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
             let notes = notes.get(uid);
             (
                 notes.and_then(|notes| notes.counts_pending_since),
                 notes.and_then(|notes| notes.refused.clone()),
+                notes.and_then(|notes| notes.create_failure.clone()),
             )
         };
         let cache = self.cache();
@@ -112,6 +115,7 @@ impl<K: JobKind> Shared<K> {
         Some(Seen {
             job,
             refused: refused.filter(|(of, _)| *of == generation).map(|(_, text)| text),
+            create_failure,
             pods: cache.pods.owned_by(uid).to_vec(),
             services: cache.services.owned_by(uid).to_vec(),
             config_maps: cache.config_maps.owned_by(uid).to_vec(),

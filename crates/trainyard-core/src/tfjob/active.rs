@@ -13,12 +13,13 @@ use super::{
     gang::{self, Gang},
     limits,
     objects::Builder,
+    refused,
     removal::{pod_removal, service_removal},
     restart::{Judgement, Lost, count_in_place, due, judge},
     roster::{Roster, Slot, Standing},
     running::{first_waiting, runs, warnings},
     success::{out_of_workers, succeeded},
-    suspend, tensorboard,
+    suspend, tensorboard, unavailable,
 };
 use crate::{
     child::Child,
@@ -60,24 +61,37 @@ pub(super) fn plan(
     if draft.status.start_time.is_none() && held.is_none() {
         draft.status.start_time = Some(draft.second());
     }
-    let Draft { status, before, .. } = &mut draft;
-    let judgement = judge(spec, &roster, &in_place, status, before, now, config);
-    tensorboard::judge(status, &roster, now, config);
+    let mut causes = unavailable::causes(spec, &roster, &draft.status);
+    let judgement = judge(spec, &roster, &in_place, &mut draft.status, now, config);
+    tensorboard::judge(&mut draft.status, &roster, now, config);
+    let held = held.as_deref().or(seen.create_failure);
     if ends_by_failure(&mut draft, spec, &roster, &judgement)
-        || ends_by_time(&mut draft, spec, &roster, held.as_deref())
+        || ends_by_time(&mut draft, spec, &roster, held)
     {
         return draft.into_end(Some(spec));
     }
-    tell_restarts(&mut draft, &judgement.restarted);
+    let is_set = tell_restarts(&mut draft, &judgement.restarted);
     let roster = Roster::new(name, spec, &draft.status, seen.pods, seen.services);
     counts::update(&mut draft.status, name, spec, &roster);
-    if !draft.status.is(ConditionType::Running) && runs(spec, &roster) {
+    unavailable::add_restarts(&mut causes, &judgement.restarted);
+    let is_short = unavailable::update(&mut draft, spec, &roster, &causes, is_set);
+    let runs_now = runs(spec, &roster) || is_back(spec, &roster, &draft.status);
+    if !is_short && !draft.status.is(ConditionType::Running) && runs_now {
         let message = format!("TFJob {name} is running.");
         draft.set(ConditionType::Running, "TFJobRunning", message);
         draft.status.running_time = draft.status.running_time.or(Some(draft.second()));
         draft.marks.push(Mark::Running);
     }
     keep(draft, spec, &roster, gang.as_ref())
+}
+
+/// Returns true if a job that ran runs again although not all replicas do: others than before have been asked
+/// for meanwhile. A new attempt of the whole job runs only when all do.
+fn is_back(spec: &TfJobSpec, roster: &Roster<'_>, status: &JobStatus) -> bool {
+    status.is(ConditionType::Restarting)
+        && status.running_time.is_some()
+        && spec.run_policy.restart_scope == RestartScope::Replica
+        && roster.slots.iter().any(Slot::runs)
 }
 
 fn ends_by_failure(
@@ -164,9 +178,10 @@ fn tell_exit(draft: &mut Draft<'_>, lost: &Lost) {
     }
 }
 
-fn tell_restarts(draft: &mut Draft<'_>, restarted: &[Lost]) {
+/// Sets the condition for restarts that have just been recorded; returns true if there are any.
+fn tell_restarts(draft: &mut Draft<'_>, restarted: &[Lost]) -> bool {
     if draft.status.attempt == draft.before.attempt && restarted.is_empty() {
-        return;
+        return false;
     }
     let name = draft.meta().name.clone();
     for lost in restarted {
@@ -180,9 +195,10 @@ fn tell_restarts(draft: &mut Draft<'_>, restarted: &[Lost]) {
         ),
         None => format!("job {name} is restarting because one of its pods disappeared."),
     };
-    draft.set(ConditionType::Restarting, "TFJobRestarting", message.clone());
+    draft.update(ConditionType::Restarting, "TFJobRestarting", message.clone());
     draft.events.push(Event::warning("TFJobRestarting", message));
     draft.marks.push(Mark::Restarted);
+    true
 }
 
 /// Stages what keeps the job as it was asked for.
@@ -197,11 +213,7 @@ fn keep(
     let is_said = !is_running && gang.is_some_and(Gang::has_obstacle);
     let mut plan = Plan { notices: warnings(roster, is_said), ..Plan::default() };
     let builder = Builder { meta: draft.meta(), spec, config: draft.config };
-    let mut first = Stage { writes: Vec::new(), events: std::mem::take(&mut draft.events) };
-    let urgent = draft.is_urgent();
-    if urgent || counts_are_due(&draft, &mut plan) {
-        first.writes.extend(draft.write());
-    }
+    let mut first = Stage::default();
     let mut second = Stage::default();
     let (services, mut pods) =
         tensorboard::writes(&builder, roster, &draft.status, draft.now, &mut plan);
@@ -234,9 +246,21 @@ fn keep(
     }
     create_missing(&draft, &builder, roster, gang, &mut second, &mut plan);
     look_ahead(&draft, spec, &mut plan);
+    let mut creations = first.writes.iter().chain(&second.writes);
+    let is_complete = !held && !creations.any(|write| matches!(write, Write::Create(..)));
+    refused::update(&mut draft, is_complete);
+    record(&mut draft, &mut first, &mut plan);
     plan.push(first);
     plan.push(second);
     plan
+}
+
+/// Stages the status, before everything else, unless it may wait.
+fn record(draft: &mut Draft<'_>, stage: &mut Stage, plan: &mut Plan) {
+    if draft.is_urgent() || counts_are_due(draft, plan) {
+        stage.writes.splice(0..0, draft.write());
+    }
+    stage.events.append(&mut draft.events);
 }
 
 fn create_missing(

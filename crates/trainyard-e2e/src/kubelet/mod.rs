@@ -4,6 +4,7 @@
 //! operator, or which server is behind the client.
 
 mod auto;
+mod lost;
 pub(crate) mod presence;
 mod status;
 

@@ -65,6 +65,7 @@ fn policy(sheet: &mut Sheet, job: &Value) {
         ("ttlSecondsAfterFinished", "delete after (s)"),
         ("activeDeadlineSeconds", "deadline (s)"),
         ("startTimeoutSeconds", "start within (s)"),
+        ("nodeLossTolerationSeconds", "lost node tolerated (s)"),
         ("backoffLimit", "retries"),
         ("restartScope", "restart scope"),
         ("suspend", "suspended"),
