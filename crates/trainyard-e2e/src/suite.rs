@@ -60,7 +60,7 @@ pub(crate) fn clients(plane: &ControlPlane) -> Result<Clients> {
 /// Runs the tier.
 #[must_use]
 pub fn run() -> ExitCode {
-    Tier::in_real_time(setup::programs_and_product(&Program::ALL), |tier, real| {
+    Tier::in_real_time(setup::programs_and_product(&Program::CONTROL_PLANE), |tier, real| {
         let plane = real.fixture(Plane::start);
         let with_operator = real.fixture({
             let plane = Arc::clone(&plane);

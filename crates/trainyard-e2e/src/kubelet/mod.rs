@@ -6,6 +6,7 @@
 mod auto;
 mod lost;
 pub(crate) mod presence;
+pub(crate) mod sequence;
 mod status;
 
 use std::time::Duration;
