@@ -46,7 +46,7 @@ struct Spec {
 #[serde(default, rename_all = "camelCase")]
 struct Status {
     disruptions_allowed: i64,
-    disrupted_pods: BTreeMap<String, serde::de::IgnoredAny>,
+    disrupted_pods: BTreeMap<String, Option<String>>,
 }
 
 impl From<Wire> for DisruptionBudget {

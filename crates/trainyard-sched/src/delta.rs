@@ -31,7 +31,7 @@ pub enum Delta {
     /// A budget of disruption is gone: namespace and name.
     BudgetGone(String, String),
     /// An object of storage is there, changed or gone.
-    Storage(StorageDelta),
+    Storage(Box<StorageDelta>),
     /// What was decided about a claim was written, or could not be.
     ClaimWritten(ClaimWritten),
     /// Something is being done with a pod; decisions are noted so by themselves.

@@ -78,7 +78,7 @@ impl State {
                 facts.budgets.remove(&(namespace, name));
             }
             Delta::Storage(delta) => {
-                if let Some(claim) = facts.storage.apply(delta) {
+                if let Some(claim) = facts.storage.apply(*delta) {
                     self.forget_promises(&claim);
                 }
             }

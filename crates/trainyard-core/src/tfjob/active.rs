@@ -222,10 +222,12 @@ fn keep(
         first.writes.extend(gang.write(&builder));
         gang.tell(&draft, spec, &mut plan);
     }
+    let all = pods.len();
     if held {
         // Nobody looks at the progress of a job that waits for nodes.
         pods.retain(|write| !matches!(write, Write::Create(..)));
     }
+    let mut is_withheld = pods.len() < all;
     first.writes.extend(services);
     second.writes.extend(pods);
     for slot in &roster.slots {
@@ -244,10 +246,10 @@ fn keep(
     for pod in roster.surplus.iter().copied().chain(leaving.filter_map(|slot| slot.pod)) {
         second.writes.extend(pod_removal(pod, draft.now, draft.config, &mut plan));
     }
-    create_missing(&draft, &builder, roster, gang, &mut second, &mut plan);
+    is_withheld |= create_missing(&draft, &builder, roster, gang, &mut second, &mut plan);
     look_ahead(&draft, spec, &mut plan);
     let mut creations = first.writes.iter().chain(&second.writes);
-    let is_complete = !held && !creations.any(|write| matches!(write, Write::Create(..)));
+    let is_complete = !is_withheld && !creations.any(|write| matches!(write, Write::Create(..)));
     refused::update(&mut draft, is_complete);
     record(&mut draft, &mut first, &mut plan);
     plan.push(first);
@@ -263,6 +265,7 @@ fn record(draft: &mut Draft<'_>, stage: &mut Stage, plan: &mut Plan) {
     stage.events.append(&mut draft.events);
 }
 
+/// Stages the missing pods; returns true if the gang withholds one of them.
 fn create_missing(
     draft: &Draft<'_>,
     builder: &Builder<'_>,
@@ -270,12 +273,12 @@ fn create_missing(
     gang: Option<&Gang<'_>>,
     stage: &mut Stage,
     plan: &mut Plan,
-) {
+) -> bool {
     // A new attempt begins when the last pod of the old one is gone: its programs would talk to it.
     if roster.slots.iter().any(|slot| slot.standing == Standing::Stale)
         || roster.surplus.iter().any(|pod| pod.attempt < draft.status.attempt)
     {
-        return;
+        return false;
     }
     let scope = builder.spec.run_policy.restart_scope;
     let scope = if draft.status.attempt > 0 { scope } else { RestartScope::Replica };
@@ -286,8 +289,8 @@ fn create_missing(
             |gang: &Gang<'_>| one.is_none_or(|one| gang.admits(&draft.config.gang, &one.template));
         gang.is_none_or(admits)
     };
-    let missing = roster.slots.iter().filter(|slot| slot.standing == Standing::Missing);
-    for slot in missing.filter(is_admitted) {
+    let missing = || roster.slots.iter().filter(|slot| slot.standing == Standing::Missing);
+    for slot in missing().filter(is_admitted) {
         let due = due(&draft.status, slot, scope, draft.config);
         if draft.now < due {
             plan.look_again(due);
@@ -308,6 +311,7 @@ fn create_missing(
             "Restart policy in pod template will be overwritten by restart policy in replica spec",
         ));
     }
+    !missing().all(|slot| is_admitted(&slot))
 }
 
 /// Whether changed counts have been held back long enough.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub use auto::Auto;
 pub use status::End;
 
-use crate::rest::{Resource, Rest, is_conflict, is_missing};
+use crate::rest::{Resource, Rest, is_another, is_conflict, is_missing};
 use crate::seen::{terminating, text};
 use crate::view::View;
 
@@ -112,10 +112,10 @@ impl Kubelet {
         self.write(name, &status::terminated(found, end)).await?;
         tokio::time::sleep(BETWEEN).await;
         let path = format!("{name}/status");
-        let patch = status::final_phase(found, end);
-        let written = match self.rest.merge(Resource::Pods, &path, &patch).await {
+        let phase = status::final_phase(found, end);
+        let written = match self.rest.merge(Resource::Pods, &path, &phase).await {
             // The pod has gone, and another may have its name.
-            Err(error) if is_missing(&error) || is_conflict(&error) => return Ok(()),
+            Err(error) if is_missing(&error) || is_another(&error) => return Ok(()),
             written => written.with_context(|| format!("writing the phase of pod {name}"))?,
         };
         self.view.reach(Resource::Pods, &written).await?;

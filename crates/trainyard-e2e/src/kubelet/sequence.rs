@@ -163,7 +163,7 @@ fn is_part(states: &[PodState], of: &[PodState]) -> bool {
 fn lines(states: &[PodState]) -> Result<String> {
     let mut text = String::new();
     for state in states {
-        text += &format!("- {}\n", serde_json::to_string(state)?);
+        text.extend(["- ", &serde_json::to_string(state)?, "\n"]);
     }
     Ok(text)
 }
@@ -194,7 +194,7 @@ mod tests {
         let wanted = "- {\"phase\":\"Running\",\"conditions\":[\"DisruptionTarget=True \
             EvictionByEvictionAPI\",\"Ready=False\"],\"containers\":[\"running ready restarts=2\",\
             \"terminated 3 Error\",\"waiting CrashLoopBackOff\"],\"deleting\":true}\n";
-        assert_eq!(lines(&[state.clone()]).unwrap(), wanted);
+        assert_eq!(lines(std::slice::from_ref(&state)).unwrap(), wanted);
         assert_eq!(serde_saphyr::from_str::<Vec<PodState>>(wanted).unwrap(), [state]);
     }
 

@@ -1,4 +1,4 @@
-//! The tier on a complete cluster: two nodes with the real kubelet, containerd, a pod network and CoreDNS, on which
+//! The tier on a complete cluster: two nodes with the real kubelet, containerd, a pod network and `CoreDNS`, on which
 //! Trainyard is installed as the documentation says. What all other tiers play is real here.
 //!
 //! Must not know how a cluster is made.

@@ -150,7 +150,7 @@ impl Scene {
         ];
         for words in asked {
             if let Ok(outcome) = self.run(words).await {
-                about += &format!("$ {}\n{}{}", outcome.command, outcome.stdout, outcome.stderr);
+                about.extend(["$ ", &outcome.command, "\n", &outcome.stdout, &outcome.stderr]);
             }
         }
         about

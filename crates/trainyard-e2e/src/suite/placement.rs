@@ -26,7 +26,7 @@ const SCHEDULERS: [&str; 2] = ["trainyard", "default-scheduler"];
 const NAMESPACE: &str = "placement";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 /// Both have judged all pods after this.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_mins(2);
 /// Nobody is judged anew after so long without a change.
 const QUIET: Duration = Duration::from_secs(8);
 

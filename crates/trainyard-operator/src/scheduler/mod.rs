@@ -114,7 +114,7 @@ pub async fn run(
     options: Options,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    Scheduler::new(client, options).run(stop).await
+    Box::pin(Scheduler::new(client, options).run(stop)).await
 }
 
 /// A scheduler behind one API server.
@@ -150,7 +150,7 @@ impl Scheduler {
     /// Schedules until `stop` is cancelled or the lease is lost.
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
         let health = Arc::clone(&self.health);
-        let result = self.work(stop).await;
+        let result = Box::pin(self.work(stop)).await;
         health.set_ended();
         result
     }

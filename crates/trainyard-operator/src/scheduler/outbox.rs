@@ -141,6 +141,13 @@ impl Outbox {
         Some(decision)
     }
 
+    /// Takes note that what was said last could not be written: it was not said.
+    pub(super) fn was_not_written(&mut self, uid: &str) {
+        for subject in [Subject::Pod(uid.to_owned()), Subject::Group(uid.to_owned())] {
+            self.spoken.remove(&subject);
+        }
+    }
+
     /// When the next word is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(due, _)| *due)
@@ -233,5 +240,15 @@ mod tests {
         assert_eq!(outbox.next_due(), Some(begin + HOLD + WORDS_PAUSE * 3));
         outbox.put(report(GroupPhase::Running, 0), begin + HOLD + WORDS_PAUSE);
         assert!(outbox.word(begin + HOLD + WORDS_PAUSE).is_some(), "a phase is said at once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_report_that_was_not_written_does_not_delay_the_next() {
+        let (mut outbox, begin) = (Outbox::default(), Instant::now());
+        outbox.put(report(GroupPhase::Inqueue, 0), begin);
+        assert!(outbox.word(begin).is_some());
+        outbox.was_not_written("g");
+        outbox.put(report(GroupPhase::Inqueue, 0), begin);
+        assert!(outbox.word(begin).is_some());
     }
 }

@@ -244,11 +244,11 @@ impl Told for Claim {
     }
 
     fn there(self) -> Delta {
-        Delta::Storage(StorageDelta::Claim(self))
+        Delta::Storage(Box::new(StorageDelta::Claim(self)))
     }
 
     fn gone((namespace, name): Key) -> Delta {
-        Delta::Storage(StorageDelta::ClaimGone(namespace, name))
+        Delta::Storage(Box::new(StorageDelta::ClaimGone(namespace, name)))
     }
 }
 
@@ -262,11 +262,11 @@ impl Told for Volume {
     }
 
     fn there(self) -> Delta {
-        Delta::Storage(StorageDelta::Volume(Box::new(self)))
+        Delta::Storage(Box::new(StorageDelta::Volume(Box::new(self))))
     }
 
     fn gone((_, name): Key) -> Delta {
-        Delta::Storage(StorageDelta::VolumeGone(name))
+        Delta::Storage(Box::new(StorageDelta::VolumeGone(name)))
     }
 }
 
@@ -280,11 +280,11 @@ impl Told for CsiStorageCapacity {
     }
 
     fn there(self) -> Delta {
-        Delta::Storage(StorageDelta::Capacity(Box::new(self)))
+        Delta::Storage(Box::new(StorageDelta::Capacity(Box::new(self))))
     }
 
     fn gone((namespace, name): Key) -> Delta {
-        Delta::Storage(StorageDelta::CapacityGone(namespace, name))
+        Delta::Storage(Box::new(StorageDelta::CapacityGone(namespace, name)))
     }
 }
 
@@ -319,11 +319,11 @@ macro_rules! of_storage {
             }
 
             fn there(self) -> Delta {
-                Delta::Storage(StorageDelta::$there(self))
+                Delta::Storage(Box::new(StorageDelta::$there(self)))
             }
 
             fn gone((_, name): Key) -> Delta {
-                Delta::Storage(StorageDelta::$gone(name))
+                Delta::Storage(Box::new(StorageDelta::$gone(name)))
             }
         }
     };

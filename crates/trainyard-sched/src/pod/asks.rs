@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(asks(limits_only).get("cpu"), 1000);
     }
 
-    fn resized(spec: &str, actuated: Value, allocated: &str, reason: &str) -> i64 {
+    fn resized(spec: &str, actuated: &Value, allocated: &str, reason: &str) -> i64 {
         let mut container = cpu(spec);
         container["name"] = json!("c");
         let status = json!({"name": "c", "resources": actuated,
@@ -183,11 +183,11 @@ mod tests {
     #[test]
     fn a_resize_under_way_counts_with_the_most_of_what_is_asked_and_what_is_there() {
         let requests = |cpu: &str| json!({"requests": {"cpu": cpu}});
-        assert_eq!(resized("1", requests("2"), "3", "Deferred"), 3000);
-        assert_eq!(resized("4", requests("2"), "3", "Deferred"), 4000);
-        assert_eq!(resized("4", requests("2"), "3", "Infeasible"), 3000);
+        assert_eq!(resized("1", &requests("2"), "3", "Deferred"), 3000);
+        assert_eq!(resized("4", &requests("2"), "3", "Deferred"), 4000);
+        assert_eq!(resized("4", &requests("2"), "3", "Infeasible"), 3000);
         // Before a node has said anything only the specification counts.
-        assert_eq!(resized("1", json!(null), "3", ""), 1000);
+        assert_eq!(resized("1", &json!(null), "3", ""), 1000);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::drivers::CsiDriver;
 use super::{Claim, ClaimKey, Storage, Volume, limits};
 use crate::Node;
 use crate::facts::{Facts, Record, Stand};
@@ -187,7 +188,7 @@ fn provision(storage: &Storage, claim: &Claim, node: &Node, board: &Board) -> Re
     if !class.allows(&node.labels) {
         return Err(Obstacle::NoVolume);
     }
-    let is_told = storage.drivers.get(provisioner).is_some_and(|driver| driver.tells_capacity());
+    let is_told = storage.drivers.get(provisioner).is_some_and(CsiDriver::tells_capacity);
     let Some(size) = claim.size.filter(|_| is_told) else { return Ok(()) };
     let about = storage.capacities.values().filter(|one| one.is_about(&claim.class, &node.labels));
     let has_space = about.into_iter().any(|space| {

@@ -78,7 +78,7 @@ struct Phase {
 
 /// So many bytes, rounded up.
 pub(super) fn bytes(written: &str) -> Option<i64> {
-    trainyard_schema::quantity::parse(written).ok().map(|amount| amount.value())
+    trainyard_schema::quantity::parse(written).ok().map(trainyard_schema::quantity::Quantity::value)
 }
 
 fn storage(written: &BTreeMap<String, String>) -> Option<i64> {

@@ -41,7 +41,7 @@ fn node(name: &str, cpu: &str) -> Value {
 }
 
 fn apply(world: &mut World, delta: StorageDelta) {
-    world.state.apply(Delta::Storage(delta));
+    world.state.apply(Delta::Storage(Box::new(delta)));
 }
 
 fn class(world: &mut World, value: Value) {

@@ -114,10 +114,12 @@ fn what_a_group_waits_for_is_told() {
     let text = format!("PodGroup ns:j unschedulable, reason: {message}");
     assert_eq!(notices, [("PodGroupPending", text.as_str())]);
     assert_eq!(w.settle().notices, plan.notices, "the same words, once for all pods");
+    assert_eq!(plan.requeue_at.unwrap().duration_since(w.now).as_secs(), 1, "when it is written");
+    w.settle_counts();
     let created = |w: &World| w.typed().conditions[0].message.clone();
     assert_eq!(created(&w), format!("TFJob j is created and waits for nodes: {message}"));
-    assert_eq!(plan.requeue_at.unwrap().duration_since(w.now).as_secs(), 300);
-    w.pass_ms(300_000);
+    assert_eq!(w.plan().requeue_at.unwrap().duration_since(w.now).as_secs(), 299);
+    w.pass_ms(299_000);
     w.settle();
     assert_eq!(
         w.typed().conditions.last().unwrap().message,
@@ -134,7 +136,7 @@ fn a_job_that_has_its_nodes_no_longer_says_that_it_waits() {
     let mut w = gang(&[("Worker", 1, "Never")]);
     w.settle();
     w.hold_up("cpu: 8 asked for, 6 free: 2 too little");
-    w.settle();
+    w.settle_counts();
     let created = |w: &World| {
         let first = &w.typed().conditions[0];
         (first.message.clone(), first.last_update_time, first.last_transition_time)

@@ -16,7 +16,7 @@ use crate::seen::text;
 pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
     cases!["gangs":
         gang_spreads_over_both_nodes_and_its_group_goes_at_the_end,
-        gang_that_does_not_fit_makes_no_pod_until_there_is_room,
+        gang_that_does_not_fit_has_pending_pods_that_say_what_is_short,
         two_gangs_never_hold_half_each,
         higher_priority_takes_the_place_of_a_whole_gang,
         queue_holds_back_what_is_above_its_capability,
@@ -28,9 +28,10 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
 /// Gives both nodes so many devices that nobody else asks for, and returns their name.
 async fn devices(scene: &Scene, count: u32) -> Result<String> {
     let device = format!("example.com/{}", scene.namespace);
-    let patch = json!({"status": {"capacity": {&device: count.to_string()}}}).to_string();
+    let capacity = json!({"status": {"capacity": {&device: count.to_string()}}}).to_string();
     for node in NODES {
-        let words = ["patch", "node", node, "--subresource=status", "--type=merge", "-p", &patch];
+        let words =
+            ["patch", "node", node, "--subresource=status", "--type=merge", "-p", &capacity];
         scene.site.ok(&words).await?;
         let path = format!("-o=jsonpath={{.status.allocatable.{}}}", device.replace('.', "\\."));
         let words = ["get", "node", node, &path];
@@ -64,18 +65,22 @@ async fn gang_spreads_over_both_nodes_and_its_group_goes_at_the_end(scene: &Scen
     scene.wait("podgroup.scheduling.volcano.sh/a", "delete").await
 }
 
-async fn gang_that_does_not_fit_makes_no_pod_until_there_is_room(scene: &Scene) -> Result<()> {
+async fn gang_that_does_not_fit_has_pending_pods_that_say_what_is_short(
+    scene: &Scene,
+) -> Result<()> {
     let device = devices(scene, 2).await?;
     scene.create(gang("first", 2, &device)).await?;
     scene.runs("first").await?;
     scene.create(gang("large", 3, &device)).await?;
-    let told = scene.told("tfjob/large", &["PodGroupPending", &device]).await?;
-    contains("event", &told, &["overused"])?;
-    equal("pods", scene.pods("large").await?, Vec::<String>::new())?;
+    let short = format!("2 of 3 pods fit; {device}: 3 asked for, 2 free: 1 too little");
+    scene.told("tfjob/large", &["PodGroupPending", &short]).await?;
+    scene.told("pod/large-worker-0", &["FailedScheduling", &short]).await?;
+    let waiting = ["large-worker-0 Pending", "large-worker-1 Pending", "large-worker-2 Pending"];
+    equal("pods", scene.pods("large").await?, waiting)?;
     let kubeconfig = scene.site.kubectl.kubeconfig().display().to_string();
     let words = ["explain", "large", "-n", &scene.namespace, "--kubeconfig", &kubeconfig];
     let why = scene.site.trainyard(&words).await?;
-    contains("explain", &why, &["waits to be let into its queue", &device, "first"])?;
+    contains("explain", &why, &[&device, "1 too little", "first"])?;
     scene.end("first-worker-0", 0).await?;
     scene.ends("first", "Succeeded").await?;
     scene.runs("large").await
@@ -146,8 +151,10 @@ async fn queue_holds_back_what_is_above_its_capability(scene: &Scene) -> Result<
     scene.create(in_queue(gang("fits", 2, &device))).await?;
     scene.runs("fits").await?;
     scene.create(in_queue(gang("above", 1, &device))).await?;
-    scene.told("tfjob/above", &["PodGroupPending", "queue resource quota insufficient"]).await?;
-    equal("pods", scene.pods("above").await?, Vec::<String>::new())?;
+    for waits in [["tfjob/above", "PodGroupPending"], ["pod/above-worker-0", "FailedScheduling"]] {
+        scene.told(waits[0], &[waits[1], "queue resource quota insufficient"]).await?;
+    }
+    equal("pods", scene.pods("above").await?, ["above-worker-0 Pending"])?;
     let more = limit(3).to_string();
     scene.ok(&["patch", "queue.scheduling.volcano.sh", queue, "--type=merge", "-p", &more]).await?;
     scene.runs("above").await?;

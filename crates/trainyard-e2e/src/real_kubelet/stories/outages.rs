@@ -199,10 +199,10 @@ async fn lost_pod_timeout(scene: &Scene, timeout: &str) -> Result<()> {
     let mut args: Vec<Value> = serde_json::from_str(&scene.site.ok(&words).await?)?;
     args.retain(|arg| !text(arg).starts_with("--lost-pod-timeout"));
     args.push(format!("--lost-pod-timeout={timeout}").into());
-    let patch = json!([{
+    let change = json!([{
         "op": "replace", "path": "/spec/template/spec/containers/0/args", "value": args,
     }]);
-    let patch = patch.to_string();
+    let change = change.to_string();
     let words = [
         "-n",
         "kubeflow",
@@ -211,7 +211,7 @@ async fn lost_pod_timeout(scene: &Scene, timeout: &str) -> Result<()> {
         "trainyard-operator",
         "--type=json",
         "-p",
-        &patch,
+        &change,
     ];
     scene.site.ok(&words).await?;
     scene.site.is_rolled_out("trainyard-operator").await

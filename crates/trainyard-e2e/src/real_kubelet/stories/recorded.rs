@@ -147,9 +147,13 @@ async fn eviction_by_the_kubelet(scene: &Scene) -> Result<()> {
 
 async fn preemption(scene: &Scene) -> Result<()> {
     let device = format!("example.com/{}", scene.namespace);
-    let patch = json!({"status": {"capacity": {&device: "1"}}}).to_string();
-    let words = ["patch", "node", NODES[0], "--subresource=status", "--type=merge", "-p", &patch];
+    let capacity = json!({"status": {"capacity": {&device: "1"}}}).to_string();
+    let words =
+        ["patch", "node", NODES[0], "--subresource=status", "--type=merge", "-p", &capacity];
     scene.site.ok(&words).await?;
+    let path = format!("-o=jsonpath={{.status.allocatable.{}}}", device.replace('.', "\\."));
+    let words = ["get", "node", NODES[0], &path];
+    scene.site.until(&words, "the device", |told| told == "1").await?;
     let class = format!("{}-high", scene.namespace);
     scene.site.ok(&["create", "priorityclass", &class, "--value=900"]).await?;
     let mut low = pod("Never", TOLD);

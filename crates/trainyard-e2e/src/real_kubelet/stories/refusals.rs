@@ -46,7 +46,10 @@ async fn quota_is_told_and_waited_for(scene: &Scene) -> Result<()> {
     scene.wait("quota/small", "jsonpath={.status.used.pods}=0").await?;
     scene.create(job("a", &[("Worker", 2, TOLD)])).await?;
     scene.told("tfjob/a", &["FailedCreatePod", "exceeded quota: small"]).await?;
-    ensure!(state(&scene.get("tfjob/a").await?) == "Created", "it has not all it needs");
+    let refused = |table: &str| table.contains("ReplicaFailure");
+    scene.until(&["get", "tfjob", "a"], "the refusal", refused).await?;
+    let message = condition(&scene.get("tfjob/a").await?, "ReplicaFailure")["message"].clone();
+    contains("message", text(&message), &["exceeded quota: small"])?;
     let more = r#"{"spec":{"hard":{"pods":"2"}}}"#;
     scene.ok(&["patch", "quota", "small", "-p", more]).await?;
     scene.runs("a").await

@@ -40,9 +40,10 @@ const SHARE: &str = include_str!("../../../seeds/module6-ex2-gpu.yaml");
 
 /// Gives both nodes GPUs, as a device plugin would.
 async fn gpus(scene: &Scene) -> Result<()> {
-    let patch = json!({"status": {"capacity": {"nvidia.com/gpu": "4"}}}).to_string();
+    let capacity = json!({"status": {"capacity": {"nvidia.com/gpu": "4"}}}).to_string();
     for node in NODES {
-        let words = ["patch", "node", node, "--subresource=status", "--type=merge", "-p", &patch];
+        let words =
+            ["patch", "node", node, "--subresource=status", "--type=merge", "-p", &capacity];
         scene.site.ok(&words).await?;
         let path = r"-o=jsonpath={.status.allocatable.nvidia\.com/gpu}";
         scene.site.until(&["get", "node", node, path], "GPUs", |told| told == "4").await?;

@@ -32,7 +32,7 @@ async fn submit(
     scene: &Scene,
     program: &str,
     replicas: &[(&str, i64)],
-    shape: impl FnOnce(Manifest) -> Manifest,
+    adjust: impl FnOnce(Manifest) -> Manifest,
 ) -> Result<std::path::PathBuf> {
     scene.site.with_tensorflow().await?;
     let share = scene.site.folder(&format!("{}-share", scene.namespace))?;
@@ -67,7 +67,7 @@ async fn submit(
             });
         })
     });
-    scene.create(shape(job)).await?;
+    scene.create(adjust(job)).await?;
     Ok(share)
 }
 

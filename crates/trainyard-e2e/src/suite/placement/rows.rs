@@ -260,13 +260,13 @@ pub(super) async fn furnish(rest: &Rest) -> Result<()> {
         }
         json!({"metadata": {"name": name, "labels": {"app": app}}, "spec": spec})
     };
-    let port = json!({"containers": [{"name": "c", "image": "example.com/c:1",
+    let serves = json!({"containers": [{"name": "c", "image": "example.com/c:1",
         "ports": [{"containerPort": 80, "hostPort": 8080}]}]});
     let uses = json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "taken"}}]});
     for pod in [
         there("db-a", "a", "db", json!({})),
         there("db-d", "d", "db", json!({})),
-        there("web", "a", "web", port),
+        there("web", "a", "web", serves),
         there("hermit", "d", "hermit", near("podAntiAffinity", "loner", "name")),
         there("user", "a", "user", uses),
     ] {
