@@ -206,7 +206,7 @@ pub fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
-/// Whether the server refused a patch because it carries the UID of another object.
+/// Returns true if the server refused a patch because it carries the UID of another object.
 #[must_use]
 pub fn is_another(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status)
