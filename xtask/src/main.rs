@@ -9,6 +9,7 @@
 
 mod bench;
 mod cargo;
+mod cluster;
 mod control_plane;
 mod counts;
 mod demo;
@@ -40,6 +41,8 @@ enum Command {
     Test(test::Arguments),
     /// Start a real Kubernetes control plane on loopback and wait for Ctrl-C.
     ControlPlane(control_plane::Arguments),
+    /// Start, enter and end a real Kubernetes cluster with nodes.
+    Cluster(cluster::Arguments),
     /// Show a job on a real control plane, from submission to success.
     Demo,
     /// Measure; prints one JSON line for each measurement. `--help` after it tells what.
@@ -74,6 +77,7 @@ async fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::Test(arguments) => test::run(arguments).await,
         Command::ControlPlane(arguments) => control_plane::run(arguments).await,
+        Command::Cluster(arguments) => cluster::run(arguments).await,
         Command::Demo => match demo::run().await? {},
         Command::Bench(arguments) => match bench::run(arguments).await? {},
         Command::Tidy => {

@@ -28,6 +28,7 @@ pub use spec::{
 };
 pub use status::{
     Condition, ConditionType, Failure, FailureKind, JobStatus, ReplicaRecord, ReplicaStatus,
+    UnavailableReplica,
 };
 pub use tfjob::TfJob;
 pub use validate::{Violation, validate};

@@ -92,6 +92,8 @@ pub struct RunPolicy {
     pub start_timeout_seconds: Option<i64>,
     /// Restarts after which the job fails.
     pub backoff_limit: Option<i64>,
+    /// Seconds that a pod stays bound to a node that is lost; as the cluster has it when not given.
+    pub node_loss_toleration_seconds: Option<i64>,
     /// Nothing is to run for now.
     pub suspend: bool,
     /// Who looks after the job, if not us.
@@ -372,6 +374,7 @@ fn run_policy(spec: &Map<String, Value>) -> Result<RunPolicy, SpecError> {
         deadline_seconds: seconds("activeDeadlineSeconds")?,
         start_timeout_seconds: seconds("startTimeoutSeconds")?,
         backoff_limit: seconds("backoffLimit")?,
+        node_loss_toleration_seconds: seconds("nodeLossTolerationSeconds")?,
         suspend: flag(nested, "spec.runPolicy", "suspend")?,
         managed_by: text(nested, "spec.runPolicy", "managedBy")?.map(str::to_owned),
         restart_scope,

@@ -45,6 +45,9 @@ pub struct JobStatus {
     /// Replicas that were restarted, and what is known of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replica_records: Vec<ReplicaRecord>,
+    /// Replicas that have started and do not run now, the first few of them.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "readable_items")]
+    pub unavailable_replicas: Vec<UnavailableReplica>,
     /// Why the job failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
@@ -88,8 +91,10 @@ pub enum ConditionType {
     Created,
     /// All its pods have started.
     Running,
-    /// A replica is being restarted.
+    /// A replica is being restarted, or cannot be reached.
     Restarting,
+    /// The API server refuses what has to be created for the job.
+    ReplicaFailure,
     /// The job has succeeded. Final.
     Succeeded,
     /// The job is suspended.
@@ -114,6 +119,9 @@ pub struct ReplicaStatus {
     /// Completed indices, as `0-3,5`; they are never run again.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub completed_indexes: String,
+    /// Indices that have started at least once, as `0-3,5`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub started_indexes: String,
     /// Label selector of the type's pods, for autoscalers.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub selector: String,
@@ -145,6 +153,21 @@ pub struct ReplicaRecord {
     /// When the replica was last restarted by a new pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_restart_time: Option<Timestamp>,
+}
+
+/// A replica that has started and does not run now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnavailableReplica {
+    /// The replica, as `worker-0`.
+    pub replica: String,
+    /// Since when it does not run, as far as is known.
+    pub since: Timestamp,
+    /// Why, in one word: `NodeUnreachable`, `Deleted`, `Failed` …
+    pub reason: String,
+    /// The same for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// Why a job failed.

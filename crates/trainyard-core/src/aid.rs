@@ -150,6 +150,12 @@ impl GroupStatus {
         !matches!(self.phase.as_str(), "" | "Pending")
     }
 
+    /// Whether enough pods of the group have had nodes.
+    #[must_use]
+    pub fn is_placed(&self) -> bool {
+        !matches!(self.phase.as_str(), "" | "Pending" | "Inqueue")
+    }
+
     /// The newest condition that holds and is not `Scheduled`.
     #[must_use]
     pub fn obstacle(&self) -> Option<&GroupCondition> {

@@ -3,7 +3,7 @@
 //! Reading one of these from an API object skips all other fields. Must not decide anything; what a
 //! pod's phase means is judged in `phase`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, mem};
 
 use jiff::Timestamp;
 use serde::{Deserialize, de::IgnoredAny};
@@ -59,6 +59,8 @@ pub struct PodView {
     pub role: Role,
     /// Attempt of the whole job it belongs to.
     pub attempt: i64,
+    /// Whether it was made as one of a gang.
+    pub is_gang_member: bool,
     /// What a pod of a Volcano Job says of itself; others say none of it.
     pub task: Option<Box<TaskView>>,
     /// Whether it is being deleted.
@@ -71,6 +73,11 @@ pub struct PodView {
     pub message: Box<str>,
     /// It was ended by the cluster, not by its program.
     pub disrupted: bool,
+    /// Who of the cluster ended it, in one word (`EvictionByEvictionAPI`, `DeletionByTaintManager`
+    /// …); empty where nobody says so.
+    pub disruption: Box<str>,
+    /// Nobody knows what its containers do, because its node cannot be reached.
+    pub unreachable: Option<Unreachable>,
     /// Why it has no node: reason and message.
     pub unscheduled: Option<(Box<str>, Box<str>)>,
     /// When the kubelet starts its containers again.
@@ -79,6 +86,13 @@ pub struct PodView {
     pub init_containers: Vec<ContainerView>,
     /// Its containers.
     pub containers: Vec<ContainerView>,
+}
+
+/// The node of a pod cannot be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreachable {
+    /// Since when, where the control plane has written it.
+    pub since: Option<Timestamp>,
 }
 
 /// What a pod of a Volcano Job says of itself.
@@ -92,7 +106,8 @@ pub struct TaskView {
     pub version: i64,
     /// Marked by the controller before it was deleted.
     pub is_marked: bool,
-    /// Whether all its containers are ready.
+    /// Whether all its containers are ready of which something is known. A pod that runs before its
+    /// kubelet has written of its containers is ready, as Volcano sees it.
     pub is_ready: bool,
 }
 
@@ -158,6 +173,15 @@ impl PodView {
     #[must_use]
     pub fn main_container(&self) -> Option<&ContainerView> {
         self.containers.iter().find(|container| &*container.name == names::CONTAINER)
+    }
+
+    /// Returns true while its kubelet waits before it starts the container that trains once more.
+    #[must_use]
+    pub fn is_in_crash_loop(&self) -> bool {
+        self.main_container().is_some_and(|container| {
+            matches!(&container.state, ContainerState::Waiting { reason, .. }
+                if &**reason == "CrashLoopBackOff")
+        })
     }
 
     /// Restarts in place of all its containers.
@@ -261,18 +285,42 @@ struct StatusWire {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct ConditionWire {
     r#type: Box<str>,
     status: Box<str>,
     reason: Box<str>,
     message: Box<str>,
+    last_transition_time: Option<Timestamp>,
+}
+
+impl StatusWire {
+    fn condition(&self, kind: &str, value: &str) -> Option<&ConditionWire> {
+        self.conditions.iter().find(|c| &*c.r#type == kind && &*c.status == value)
+    }
+
+    /// The node controller turns `Ready` of the pods of a node that it cannot reach and leaves the
+    /// rest as it was. A kubelet that writes `Ready=False` gives a reason, and says the same of the
+    /// containers.
+    fn unreachable(&self) -> Option<Unreachable> {
+        let unready = self.condition("Ready", "False");
+        let since = unready.and_then(|ready| ready.last_transition_time);
+        let turned = unready.is_some_and(|ready| ready.reason.is_empty())
+            && self.condition("ContainersReady", "True").is_some();
+        let lost = match self.phase {
+            Phase::Unknown => true,
+            Phase::Pending | Phase::Running => turned || &*self.reason == "NodeLost",
+            Phase::Succeeded | Phase::Failed => false,
+        };
+        lost.then_some(Unreachable { since })
+    }
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ContainerWire {
     name: Box<str>,
+    ready: bool,
     restart_count: i64,
     state: StateWire,
     last_state: LastWire,
@@ -305,17 +353,20 @@ struct EndWire {
 
 impl From<PodWire> for PodView {
     fn from(wire: PodWire) -> Self {
-        let PodWire { metadata: meta, spec, status } = wire;
-        let holds = |kind: &str, value: &str| {
-            status.conditions.iter().find(|c| &*c.r#type == kind && &*c.status == value)
-        };
-        let restart = spec.restart();
+        let PodWire { metadata: meta, spec, mut status } = wire;
+        let is_ready = status.container_statuses.iter().all(|container| container.ready);
         let init_containers: Vec<ContainerView> =
-            status.init_container_statuses.into_iter().map(Into::into).collect();
+            mem::take(&mut status.init_container_statuses).into_iter().map(Into::into).collect();
         let containers: Vec<ContainerView> =
-            status.container_statuses.into_iter().map(Into::into).collect();
+            mem::take(&mut status.container_statuses).into_iter().map(Into::into).collect();
+        let holds = |kind: &str, value: &str| status.condition(kind, value);
+        let mark = holds("DisruptionTarget", "True");
+        let restart = spec.restart();
         Self {
-            task: task(&meta, holds("ContainersReady", "True").is_some()),
+            // Written together with the group's name, which is not kept.
+            is_gang_member: meta.annotations.contains_key(volcano::LABEL_TASK)
+                || meta.labels.contains_key(names::LABEL_PLUGINS_GROUP),
+            task: task(&meta, is_ready),
             role: role(&meta.labels),
             attempt: meta
                 .labels
@@ -325,7 +376,9 @@ impl From<PodWire> for PodView {
             deletion: deletion(&meta),
             version: meta.version(),
             owner: meta.controller_uid().map(Into::into),
-            disrupted: holds("DisruptionTarget", "True").is_some(),
+            disrupted: mark.is_some(),
+            disruption: mark.map(|mark| mark.reason.clone()).unwrap_or_default(),
+            unreachable: status.unreachable(),
             unscheduled: holds("PodScheduled", "False")
                 .map(|c| (c.reason.clone(), c.message.clone())),
             phase: phase(status.phase, restart, &init_containers, &containers),

@@ -19,6 +19,7 @@ pub mod lone;
 pub mod manifest;
 pub mod node;
 pub mod raw;
+pub mod real_kubelet;
 pub mod referee;
 pub mod rest;
 pub mod run;

@@ -4,6 +4,7 @@
 //! Must not know what scenarios do.
 
 pub(crate) mod install;
+mod placement;
 pub(crate) mod rights;
 
 use std::process::ExitCode;
@@ -59,7 +60,7 @@ pub(crate) fn clients(plane: &ControlPlane) -> Result<Clients> {
 /// Runs the tier.
 #[must_use]
 pub fn run() -> ExitCode {
-    Tier::in_real_time(setup::programs_and_product(&Program::ALL), |tier, real| {
+    Tier::in_real_time(setup::programs_and_product(&Program::CONTROL_PLANE), |tier, real| {
         let plane = real.fixture(Plane::start);
         let with_operator = real.fixture({
             let plane = Arc::clone(&plane);
@@ -82,6 +83,7 @@ pub fn run() -> ExitCode {
         let own = [crash::all(Share::of_this_commit()), in_worlds(own.concat())].concat();
         tier.run(Phase::new(&plain, own).at_once(OPERATORS_AT_ONCE));
         tier.run(Phase::new(&plane, cases!["rights": asked_by_admission]).tried_once());
+        tier.run(Phase::new(&plane, cases!["placement": as_kube_scheduler_has_it]).tried_once());
         tier.judge_all(&plane, cases!["rights": audit_log, audit_log_of_the_scheduler]);
         // What follows changes the control plane itself.
         tier.run(Phase::new(&plane, with_control_plane()).one_by_one().tried_once());
@@ -107,6 +109,11 @@ fn with_control_plane() -> Vec<Case<Arc<Plane>>> {
         Ok((world, guard))
     };
     outage::all().into_iter().map(|case| case.over(open)).collect()
+}
+
+/// On a control plane of its own, with kube-scheduler.
+async fn as_kube_scheduler_has_it(_: &Plane) -> Result<()> {
+    placement::compare().await
 }
 
 async fn asked_by_admission(plane: &Plane) -> Result<()> {

@@ -505,8 +505,10 @@ pub struct Refusal {
 /// Kinds of refusals that callers treat differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RefusalKind {
-    /// The program is not there, or is none.
+    /// The program is not there.
     NoSuchProgram,
+    /// The program is there and cannot be executed.
+    NotExecutable,
     /// A mount could not be made.
     Mount,
     /// What was asked needs rights this yard does not have.

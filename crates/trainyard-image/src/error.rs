@@ -90,6 +90,19 @@ pub enum ImageError {
         /// What is missing.
         why: String,
     },
+    /// Packages that are not to be had, or not together.
+    #[error(
+        "{packages} cannot be installed beside {beside}: {said}. Correct the names and versions in --with, \
+         --requirements, trainyard.toml or the annotation trainyard.dev/requirements"
+    )]
+    Unresolvable {
+        /// The packages that were asked for.
+        packages: String,
+        /// What the environment holds else.
+        beside: String,
+        /// The installer's last words.
+        said: String,
+    },
     /// The package index was not reached.
     #[error(
         "{doing}: the package index was not reached, and no environment for it is ready: {said}. \
@@ -132,6 +145,12 @@ pub enum ImageError {
 }
 
 impl ImageError {
+    /// Whether the same may succeed later without anybody changing anything but the network or the disk.
+    #[must_use]
+    pub const fn may_heal(&self) -> bool {
+        matches!(self, Self::NoNetwork { .. })
+    }
+
     /// The reason as a container's waiting state names it.
     #[must_use]
     pub fn kind(&self) -> &'static str {

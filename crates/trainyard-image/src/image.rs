@@ -26,6 +26,13 @@ pub struct Image {
     pub note: String,
 }
 
+/// What can be said of an image before anything is made for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Foreseen {
+    /// It brings a command, for containers that give none.
+    pub has_command: bool,
+}
+
 /// One part of a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum View {

@@ -30,7 +30,7 @@ mod version;
 
 pub use config::{ConfigError, ConfigFile};
 pub use error::{ImageError, SettingsError};
-pub use image::{Image, Progress, PullPolicy, Step, View, ViewMode};
+pub use image::{Foreseen, Image, Progress, PullPolicy, Step, View, ViewMode};
 pub use resolve::Images;
 pub use settings::{CodeMount, Installer, Mapping, Settings, Target, default_cache};
 pub use system::{SystemView, system_views};

@@ -91,6 +91,7 @@ impl Making<'_> {
             let asked = self.note(&notes.join("requirements.txt"), &lines).await?;
             let limits =
                 self.note(&notes.join("constraints.txt"), &self.recipe.constraints()).await?;
+            self.resolve(dir, &asked, &limits).await?;
             let words = format!("installing and compiling {}", lines.join(", "));
             self.tell(Step::Installing, gauge::RESOLVING, words);
             let run = self.tool.install(dir, &asked, &limits, self.offline);
@@ -99,6 +100,39 @@ impl Making<'_> {
             self.run(run, &doing, move |line| gauge.hear(line)).await?;
         }
         self.check(dir).await
+    }
+
+    /// Finds out whether the packages that are wanted beside the main one can be had, before that one,
+    /// which is large, is fetched.
+    async fn resolve(&self, dir: &Path, all: &Path, limits: &Path) -> Result<(), NotMade> {
+        // Those who bring old Pythons bring a pip that cannot try.
+        let can_try = *self.tool != Tool::Pip || self.python.version.minor >= 9;
+        if self.recipe.requirements.is_empty() || !can_try {
+            return Ok(());
+        }
+        let packages = self.recipe.requirements.join(", ");
+        self.tell(Step::Installing, gauge::RESOLVING, format!("looking for {packages}"));
+        let extra = self.note(&all.with_file_name("extra.txt"), &self.recipe.requirements).await?;
+        let run = self.tool.resolve(dir, (all, &extra), limits, self.offline);
+        let program = self.python.executable.clone();
+        let outcome = run.run(&mut |_| ()).await.map_err(ImageError::files("starting", program))?;
+        if outcome.is_good() {
+            return Ok(());
+        }
+        let doing = format!("looking for {packages}");
+        let said = outcome.all();
+        match classify(&said, &self.recipe.package) {
+            // A pip that is too old to try; the installation will tell.
+            _ if said.contains("no such option") => Ok(()),
+            Failure::Other => {
+                let alone = Recipe { requirements: Vec::new(), ..self.recipe.clone() };
+                let beside = alone.words(self.python.version);
+                let error =
+                    ImageError::Unresolvable { packages, beside, said: outcome.last_words() };
+                Err(NotMade { kind: Failure::Other, error })
+            }
+            kind => Err(self.not_made(kind, &doing, &outcome)),
+        }
     }
 
     /// Imports what was installed, as programs in containers will.

@@ -10,7 +10,7 @@ use crate::compose;
 use crate::demand::{Demand, What};
 use crate::error::{ImageError, SettingsError};
 use crate::held::{self, Held};
-use crate::image::{Image, Progress, PullPolicy, Step};
+use crate::image::{Foreseen, Image, Progress, PullPolicy, Step};
 use crate::make::Making;
 use crate::reference::Reference;
 use crate::requirements;
@@ -51,6 +51,14 @@ struct Meaning<'a> {
     remarks: Vec<String>,
 }
 
+/// What stands for an image.
+enum Understood<'a> {
+    /// Something that is there.
+    Image(Arc<Image>),
+    /// An environment that answers this.
+    Environment(Demand, Meaning<'a>),
+}
+
 impl Meaning<'_> {
     fn words(&self) -> compose::Words<'_> {
         compose::Words {
@@ -89,49 +97,35 @@ impl Images {
         policy: PullPolicy,
         progress: impl Fn(Progress) + Send + Sync,
     ) -> Result<Arc<Image>, ImageError> {
-        let inner = &self.inner;
-        let invalid = |reason: &str| ImageError::InvalidName {
-            reference: reference.to_owned(),
-            reason: reason.to_owned(),
+        let (demand, meaning) = match self.inner.understand(reference, requirements)? {
+            Understood::Image(image) => return Ok(image),
+            Understood::Environment(demand, meaning) => (demand, meaning),
         };
-        let (parsed, mapping) = match Reference::parse(reference) {
-            Ok(parsed) => {
-                let mapping = find_mapping(&inner.settings.mappings, &parsed);
-                (Some(parsed), mapping)
-            }
-            // A name that the manifest left open is none, unless the user said what it means.
-            Err(reason) => {
-                let mapping = inner.settings.mappings.iter().find(|m| m.name == reference);
-                (None, Some(mapping.ok_or_else(|| invalid(reason))?))
-            }
-        };
-        let is_official = |parsed: &Reference| parsed.is_tensorflow() || parsed.is_python();
-        let mut meaning = Meaning {
-            reference,
-            name: reference.split('@').next().unwrap_or(reference).to_owned(),
-            mapping,
-            official: parsed.as_ref().is_some_and(is_official),
-            remarks: Vec::new(),
-        };
-        if parsed.as_ref().is_some_and(|parsed| parsed.digest.is_some()) {
-            meaning.remarks.push("the digest says nothing here".to_owned());
-        }
-        let official = match mapping.map(|mapping| &mapping.target) {
-            Some(Target::Host) => return inner.host(&meaning, requirements),
-            Some(Target::Environment(dir)) => return inner.folder(&meaning, dir, requirements),
-            Some(Target::Official(name)) => Reference::parse(name).map_err(|reason| {
-                ImageError::InvalidName { reference: name.clone(), reason: reason.to_owned() }
-            })?,
-            None => parsed.ok_or_else(|| invalid("invalid reference format"))?,
-        };
-        let demand = inner.demand(&official, requirements, &mut meaning)?;
         let found = self.held(&demand, &meaning, policy, &progress).await?;
         Ok(Arc::new(compose::environment(
             &found,
             &demand,
             &compose::Words { keeps_command: meaning.official, ..meaning.words() },
-            &inner.settings.mounts,
+            &self.inner.settings.mounts,
         )))
+    }
+
+    /// Says what would stand for an image, without making anything and without asking anybody. An error
+    /// is final: only other settings, or another name, can help.
+    pub fn foresee(
+        &self,
+        reference: &str,
+        requirements: &[String],
+    ) -> Result<Foreseen, ImageError> {
+        let has_command = match self.inner.understand(reference, requirements)? {
+            Understood::Image(image) => !(image.entrypoint.is_empty() && image.cmd.is_empty()),
+            // Official images bring a command; a mapping to one brings only what the user wrote.
+            Understood::Environment(_, meaning) => {
+                meaning.official
+                    || meaning.mapping.is_some_and(|mapping| !mapping.entrypoint.is_empty())
+            }
+        };
+        Ok(Foreseen { has_command })
     }
 
     /// Removes environments that nobody has used for so long, those that processes use excepted; names
@@ -217,6 +211,54 @@ impl Images {
 }
 
 impl Inner {
+    /// What a name means, as far as settings and the name itself say.
+    fn understand<'a>(
+        &'a self,
+        reference: &'a str,
+        requirements: &[String],
+    ) -> Result<Understood<'a>, ImageError> {
+        let invalid = |reason: &str| ImageError::InvalidName {
+            reference: reference.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let (parsed, mapping) = match Reference::parse(reference) {
+            Ok(parsed) => {
+                let mapping = find_mapping(&self.settings.mappings, &parsed);
+                (Some(parsed), mapping)
+            }
+            // A name that the manifest left open is none, unless the user said what it means.
+            Err(reason) => {
+                let mapping = self.settings.mappings.iter().find(|m| m.name == reference);
+                (None, Some(mapping.ok_or_else(|| invalid(reason))?))
+            }
+        };
+        let is_official = |parsed: &Reference| parsed.is_tensorflow() || parsed.is_python();
+        let mut meaning = Meaning {
+            reference,
+            name: reference.split('@').next().unwrap_or(reference).to_owned(),
+            mapping,
+            official: parsed.as_ref().is_some_and(is_official),
+            remarks: Vec::new(),
+        };
+        if parsed.as_ref().is_some_and(|parsed| parsed.digest.is_some()) {
+            meaning.remarks.push("the digest says nothing here".to_owned());
+        }
+        let official = match mapping.map(|mapping| &mapping.target) {
+            Some(Target::Host) => {
+                return self.host(&meaning, requirements).map(Understood::Image);
+            }
+            Some(Target::Environment(dir)) => {
+                return self.folder(&meaning, dir, requirements).map(Understood::Image);
+            }
+            Some(Target::Official(name)) => Reference::parse(name).map_err(|reason| {
+                ImageError::InvalidName { reference: name.clone(), reason: reason.to_owned() }
+            })?,
+            None => parsed.ok_or_else(|| invalid("invalid reference format"))?,
+        };
+        let demand = self.demand(&official, requirements, &mut meaning)?;
+        Ok(Understood::Environment(demand, meaning))
+    }
+
     /// Makes the first plan that can be carried out.
     async fn make(
         self: Arc<Self>,

@@ -10,6 +10,7 @@ use crate::error::ImageError;
 use crate::interpreters::Interpreter;
 
 const MAKING: Duration = Duration::from_mins(5);
+const RESOLVING: Duration = Duration::from_mins(10);
 const INSTALLING: Duration = Duration::from_hours(1);
 
 /// What makes environments.
@@ -97,6 +98,28 @@ impl Tool {
                 }
                 runs
             }
+        }
+    }
+
+    /// Finds out whether packages can be had, without fetching what is large: uv settles everything from
+    /// the index' metadata, `all`; pip, which would fetch what it looks at, only the `extra` packages.
+    pub(crate) fn resolve(
+        &self,
+        dir: &Path,
+        (all, extra): (&Path, &Path),
+        limits: &Path,
+        offline: bool,
+    ) -> Invocation {
+        let cwd = dir.parent().unwrap_or(Path::new("/"));
+        match self {
+            Self::Uv(uv) => Invocation::new(uv, cwd, RESOLVING)
+                .args(["pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python"])
+                .args([dir.join("bin/python")])
+                .args(offline.then_some("--offline"))
+                .args([all.as_os_str(), "-c".as_ref(), limits.as_os_str()]),
+            Self::Pip => pip(dir, cwd, RESOLVING)
+                .args(["install", "--dry-run", "--no-deps"])
+                .args(["-r".as_ref(), extra.as_os_str(), "-c".as_ref(), limits.as_os_str()]),
         }
     }
 

@@ -186,6 +186,11 @@ async fn failures_say_what_the_installer_said() {
         assert_eq!(error.kind(), "ErrImagePull");
         assert!(error.to_string().contains("nonesuch-of-ours"), "{error}");
         assert_eq!(yard.folders(), Vec::<PathBuf>::new(), "nothing is left of it");
+        let words = ["nonesuch-of-ours"];
+        let (image, steps) = get(&images, "tensorflow/tensorflow:2.21.0", &words).await;
+        let error = image.unwrap_err().to_string();
+        assert!(error.contains("nonesuch-of-ours cannot be installed beside"), "{error}");
+        assert!(!steps.contains(&Step::Downloading), "TensorFlow is fetched first: {steps:?}");
         let (image, _) = get(&images, "tensorflow/tensorflow:2.99.0", &[]).await;
         let error = image.unwrap_err().to_string();
         assert!(

@@ -66,7 +66,10 @@ pub async fn run(
     );
     let objects = ApiObjects::new(client.clone());
     let shared = Arc::new(Shared {
-        images: Images::new(options.images.clone())?,
+        images: match &options.opened {
+            Some(images) => images.clone(),
+            None => Images::new(options.images.clone())?,
+        },
         cluster: upkeep::cluster(&objects).await,
         objects,
         events: Events::start(client.clone()),

@@ -20,6 +20,9 @@ pub struct Options {
     pub state: PathBuf,
     /// What images mean here.
     pub images: trainyard_image::Settings,
+    /// The same opened already, where this process has asked about images before: what it has learnt is
+    /// not asked again.
+    pub opened: Option<trainyard_image::Images>,
     /// How long a Python environment that nobody uses is kept.
     pub keep_environments: Duration,
     /// Extended resources, each as `[NODE:]NAME=COUNT`.

@@ -79,7 +79,7 @@ impl Beside {
 /// Whether objects of a kind carry the label by which they are watched. The others are made by
 /// people too, or were made by whoever looked after the jobs before us: all of them are watched.
 pub(crate) const fn is_labelled(child: Child) -> bool {
-    !matches!(child, Child::PodGroup | Child::PluginsPodGroup | Child::Command)
+    !matches!(child, Child::Claim | Child::PodGroup | Child::PluginsPodGroup | Child::Command)
 }
 
 /// What to do when the API server does not know a kind.
@@ -102,7 +102,7 @@ mod tests {
         let all = [
             (Beside::ConfigMaps, "/api/v1/configmaps", true),
             (Beside::NetworkPolicies, "/apis/networking.k8s.io/v1/networkpolicies", true),
-            (Beside::Claims, "/api/v1/persistentvolumeclaims", true),
+            (Beside::Claims, "/api/v1/persistentvolumeclaims", false),
             (Beside::PodGroups, "/apis/scheduling.volcano.sh/v1beta1/podgroups", false),
             (Beside::PluginsPodGroups, "/apis/scheduling.x-k8s.io/v1alpha1/podgroups", false),
             (Beside::Commands, "/apis/bus.volcano.sh/v1alpha1/commands", false),

@@ -25,6 +25,12 @@ pub enum Error {
         /// What the API server said.
         problem: String,
     },
+    /// Whoever asks may not read some of it.
+    #[error("not allowed to list {}", denied.iter().map(|one| one.resource).collect::<Vec<_>>().join(", "))]
+    Forbidden {
+        /// All that may not be read.
+        denied: Vec<Denied>,
+    },
     /// Nothing of that name is scheduled.
     #[error(
         "there is no pod group and no pod {namespace}/{name}; see `kubectl get podgroups,pods -n {namespace}`"
@@ -45,6 +51,15 @@ pub enum Error {
     },
 }
 
+/// A resource that may not be listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denied {
+    /// Its plural name.
+    pub resource: &'static str,
+    /// The API server's refusal.
+    pub problem: String,
+}
+
 impl Error {
     /// One word for logs and metric labels.
     #[must_use]
@@ -53,6 +68,7 @@ impl Error {
             Self::LeadershipLost { .. } => "leadership_lost",
             Self::Broken { .. } => "broken",
             Self::Unread { .. } => "unread",
+            Self::Forbidden { .. } => "forbidden",
             Self::NoGroup { .. } => "no_group",
             Self::Option { .. } => "option",
         }

@@ -189,6 +189,7 @@ impl<K: JobKind> Work<'_, K> {
         for (write, ended) in stage.writes.iter().zip(&ended) {
             self.record(write, ended.as_ref());
         }
+        self.record_creations(&stage.writes, &ended);
         self.tell_outcomes(&stage.writes, &ended);
         let failures = ended.drain(..).flatten().filter_map(Result::err);
         // What ends the job's turn for good weighs more than what is tried again.
@@ -225,7 +226,7 @@ impl<K: JobKind> Work<'_, K> {
     /// Takes note of what a status write did.
     fn record(&mut self, write: &Write, ended: Option<&Result<Option<String>, Failure>>) {
         if let (Write::Create(..), Some(Err(failure))) = (write, ended)
-            && matches!(failure.kind, "invalid" | "refused")
+            && failure.is_for_good()
         {
             let refused = Some((self.generation, failure.text.clone()));
             self.executor.shared.note(self.uid, |notes| notes.refused = refused);
@@ -251,6 +252,22 @@ impl<K: JobKind> Work<'_, K> {
                 self.executor.shared.note(self.uid, |notes| notes.in_doubt = Some((over, marks)));
             }
             _ => {}
+        }
+    }
+
+    /// Takes note of why an object could not be created, or that all that were asked for could.
+    fn record_creations(&self, writes: &[Write], ended: &[Ended]) {
+        let creations = || {
+            let all = writes.iter().zip(ended);
+            all.filter(|(write, _)| matches!(write, Write::Create(..))).map(|(_, ended)| ended)
+        };
+        let failure = creations()
+            .flatten()
+            .find_map(|ended| ended.as_ref().err().filter(|failure| failure.is_a_refusal()));
+        let all_done = creations().all(|ended| matches!(ended, Some(Ok(_))));
+        if failure.is_some() || (all_done && creations().next().is_some()) {
+            let text = failure.map(|failure| failure.text.clone());
+            self.executor.shared.note(self.uid, |notes| notes.create_failure = text);
         }
     }
 

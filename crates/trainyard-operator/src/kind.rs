@@ -96,6 +96,8 @@ pub(crate) struct Seen<J> {
     pub(crate) counts_pending_since: Option<Timestamp>,
     /// Why objects of this generation of the job could not be created.
     pub(crate) refused: Option<String>,
+    /// Why an object could not be created when that was last tried.
+    pub(crate) create_failure: Option<String>,
 }
 
 #[cfg(test)]

@@ -296,6 +296,7 @@ async fn only_what_a_kind_needs_is_watched() {
         ("apis/batch.volcano.sh/v1alpha1", "jobs?limit=500"),
         ("apis/scheduling.volcano.sh/v1beta1", "podgroups?limit=500"),
         ("apis/bus.volcano.sh/v1alpha1", "commands?limit=500"),
+        ("api/v1", "persistentvolumeclaims?limit=500"),
     ] {
         expected.insert(format!("/{prefix}/namespaces/team/{resource}"));
     }
@@ -303,11 +304,9 @@ async fn only_what_a_kind_needs_is_watched() {
         expected.insert(format!("/api/v1/namespaces/team/{resource}?{ours}"));
         expected.insert(format!("/api/v1/namespaces/team/{resource}?{selector}"));
     }
-    for (prefix, resource) in [
-        ("api/v1", "configmaps"),
-        ("api/v1", "persistentvolumeclaims"),
-        ("apis/networking.k8s.io/v1", "networkpolicies"),
-    ] {
+    for (prefix, resource) in
+        [("api/v1", "configmaps"), ("apis/networking.k8s.io/v1", "networkpolicies")]
+    {
         expected.insert(format!("/{prefix}/namespaces/team/{resource}?{selector}"));
     }
     expected.insert(classes);

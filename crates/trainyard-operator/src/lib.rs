@@ -44,7 +44,7 @@ mod writes;
 mod yard;
 
 pub use connect::connect;
-pub use error::Error;
+pub use error::{Denied, Error};
 pub use health::Health;
 pub use metrics::Metrics;
 pub use operator::Operator;

@@ -3,7 +3,7 @@
 //! Owns how news becomes work. Must not know requests or plans.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -13,7 +13,7 @@ use std::{
 use jiff::Timestamp;
 use trainyard_core::{
     Aid, Event, Mark,
-    aid::{ClassFacts, CommandFacts},
+    aid::{ClassFacts, CommandFacts, Presence},
 };
 
 use crate::{
@@ -38,6 +38,8 @@ pub(crate) struct Notes {
     pub(crate) noticed: Vec<Event>,
     /// A generation from which objects could not be created, and what the API server said.
     pub(crate) refused: Option<(i64, String)>,
+    /// Why an object could not be created when that was last tried.
+    pub(crate) create_failure: Option<String>,
     /// Passes in a row that wrote something.
     pub(crate) busy: u32,
 }
@@ -95,25 +97,30 @@ impl<K: JobKind> Shared<K> {
 
     /// Everything that is known of a job; nothing if there is no such job.
     pub(crate) fn see(&self, uid: &Uid) -> Option<Seen<K::Job>> {
-        let (counts_pending_since, refused) = {
+        let (counts_pending_since, refused, create_failure) = {
             let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
             let notes = notes.get(uid);
             (
                 notes.and_then(|notes| notes.counts_pending_since),
                 notes.and_then(|notes| notes.refused.clone()),
+                notes.and_then(|notes| notes.create_failure.clone()),
             )
         };
         let cache = self.cache();
         let job = Arc::clone(cache.jobs.get(uid)?);
         let generation = K::meta(&job).generation;
+        let namespace = &K::meta(&job).namespace;
+        let claims = cache.claims.all().filter(|claim| *claim.namespace == **namespace);
+        let claims = claims.map(Arc::clone).collect();
         Some(Seen {
             job,
             refused: refused.filter(|(of, _)| *of == generation).map(|(_, text)| text),
+            create_failure,
             pods: cache.pods.owned_by(uid).to_vec(),
             services: cache.services.owned_by(uid).to_vec(),
             config_maps: cache.config_maps.owned_by(uid).to_vec(),
             policies: cache.policies.owned_by(uid).to_vec(),
-            claims: cache.claims.owned_by(uid).to_vec(),
+            claims,
             groups: cache.groups.owned_by(uid).to_vec(),
             commands: cache.commands.owned_by(uid).to_vec(),
             classes: cache.classes.all().map(Arc::clone).collect(),
@@ -163,6 +170,22 @@ impl<K: JobKind> Shared<K> {
         }
         let jobs: Vec<_> = self.cache().jobs.all().map(Arc::clone).collect();
         for job in jobs {
+            self.queue.wake(job.uid(), Cause::Child);
+        }
+    }
+
+    /// News about claims. One that belongs to nobody may be named by any job of its namespace.
+    pub(crate) fn hear_claims(&self, news: News<Aid<Presence>>) {
+        let changes = self.hear("persistentvolumeclaims", |cache| &mut cache.claims, news);
+        self.wake_owners(&changes);
+        let come = changes.iter().filter(|change| change.before.is_none());
+        let come = come.filter_map(|change| change.after.as_ref());
+        let namespaces: BTreeSet<&str> = come.map(|claim| &*claim.namespace).collect();
+        if namespaces.is_empty() {
+            return;
+        }
+        let jobs: Vec<_> = self.cache().jobs.all().map(Arc::clone).collect();
+        for job in jobs.iter().filter(|job| namespaces.contains(&*K::meta(job).namespace)) {
             self.queue.wake(job.uid(), Cause::Child);
         }
     }

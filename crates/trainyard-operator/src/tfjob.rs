@@ -57,6 +57,7 @@ impl JobKind for TfJobs {
             classes: &seen.classes,
             counts_pending_since: seen.counts_pending_since,
             refused: seen.refused.as_deref(),
+            create_failure: seen.create_failure.as_deref(),
         };
         trainyard_core::plan(&observed, now, config)
     }

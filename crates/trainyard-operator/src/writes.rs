@@ -57,6 +57,30 @@ impl Failure {
         }
     }
 
+    /// Returns true if the API server has looked at the object and does not want it, or its name is taken. The
+    /// object's specification may be at fault, or something around it that can change.
+    pub(crate) fn is_a_refusal(&self) -> bool {
+        match self.kind {
+            "invalid" | "refused" | "forbidden" | "not_found" | "name_taken" => true,
+            "server" => self.is_by_policy(),
+            _ => false,
+        }
+    }
+
+    /// Returns true if the object as it is can never be created. What a webhook or a policy refuses today it
+    /// may let pass tomorrow.
+    pub(crate) fn is_for_good(&self) -> bool {
+        matches!(self.kind, "invalid" | "refused") && !self.is_by_policy()
+    }
+
+    /// Returns true if a webhook or a policy of the cluster refused, with whatever code it likes, or could
+    /// not be asked.
+    fn is_by_policy(&self) -> bool {
+        self.text.contains("admission webhook")
+            || self.text.contains("failed calling webhook")
+            || self.text.contains("ValidatingAdmissionPolicy")
+    }
+
     /// Whether the next write of the same kind would fail likewise.
     pub(crate) fn is_general(&self) -> bool {
         matches!(self.kind, "timeout" | "connection" | "throttled" | "server" | "forbidden")

@@ -267,3 +267,42 @@ async fn our_group_needs_no_label_and_our_config_map_does() {
     let failure = writes.carry_out(&target(), &create(Child::ConfigMap)).await.unwrap_err();
     assert!(failure.text.contains("without the label by=toys"), "{}", failure.text);
 }
+
+/// The words are those of a real API server.
+#[test]
+fn the_schema_refuses_for_good_and_a_policy_of_the_cluster_for_now() {
+    let refused = |kind: &'static str, text: &str| {
+        let failure = Failure {
+            kind,
+            text: text.to_owned(),
+            at_least: Duration::ZERO,
+            in_doubt: false,
+            then: Then::Retry,
+        };
+        (failure.is_a_refusal(), failure.is_for_good())
+    };
+    let denied =
+        "admission webhook \"validate.kyverno.svc-fail\" denied the request: use our registry";
+    let policy = "pods \"a-worker-0\" is forbidden: ValidatingAdmissionPolicy 'images' with binding \
+                  'all' denied request: use our registry";
+    let absent = "Internal error occurred: failed calling webhook \"images.example.com\": failed to \
+                  call webhook: connection refused";
+    for (kind, text, expected) in [
+        ("invalid", "Pod \"a-worker-0\" is invalid: spec.nodeName: Invalid value", (true, true)),
+        ("refused", "Pod in version \"v1\" cannot be handled as a Pod", (true, true)),
+        ("forbidden", "pods \"a-worker-0\" is forbidden: exceeded quota: small", (true, false)),
+        ("refused", denied, (true, false)),
+        ("invalid", policy, (true, false)),
+        ("server", absent, (true, false)),
+        ("server", "etcdserver: request timed out", (false, false)),
+        ("throttled", "too many requests", (false, false)),
+        ("conflict", "the object has been modified", (false, false)),
+        (
+            "name_taken",
+            "pods \"a-worker-0\" already exists and is controlled by nobody",
+            (true, false),
+        ),
+    ] {
+        assert_eq!(refused(kind, text), expected, "{text}");
+    }
+}

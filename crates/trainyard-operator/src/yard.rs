@@ -145,9 +145,7 @@ impl<'g, K: JobKind> Yard<'g, K> {
             Beside::NetworkPolicies => self.follow(parts, source, |shared, news| {
                 shared.hear_children("networkpolicies", |cache| &mut cache.policies, news);
             }),
-            Beside::Claims => self.follow(parts, source, |shared, news| {
-                shared.hear_children("persistentvolumeclaims", |cache| &mut cache.claims, news);
-            }),
+            Beside::Claims => self.follow(parts, source, Shared::hear_claims),
             Beside::PodGroups | Beside::PluginsPodGroups => {
                 self.follow(parts, source, |shared, news| {
                     shared.hear_children("podgroups", |cache| &mut cache.groups, news);

@@ -1,16 +1,18 @@
-//! Which PodGroups are let into their queue: only then are their pods made.
+//! Which PodGroups are let into their queue: the pods of a Volcano Job are made only then.
 //!
 //! Within the queue's limit, and as long as the cluster is not spoken for beyond a factor. What
-//! waits at a lower priority does not count against a higher one.
+//! waits at a lower priority does not count against a higher one. Pods that are there already are
+//! tried whatever is spoken for: they take part in the shares, the order and the keeping of room.
 
 use std::collections::BTreeMap;
 
-use crate::cycle::Cycle;
+use crate::cycle::{Block, Cycle, Line};
 use crate::facts::Group;
 use crate::group::GroupPhase;
+use crate::room::{Room, View};
 use crate::serve::sum;
 use crate::vector::{ENDLESS, Vector};
-use crate::{Amounts, Constraint, GroupKey};
+use crate::{Amounts, Constraint, GroupKey, words};
 
 /// A group that is in its queue or asks to be.
 #[derive(Debug, Clone)]
@@ -70,10 +72,12 @@ impl<'f> Cycle<'f> {
             applicants.extend(self.applicant(key, group));
         }
         applicants.sort_by_key(|one| (!one.is_in, -one.priority, one.created, one.key));
-        let used = self.used();
+        let (used, free) = (self.used(), self.free());
         for one in applicants {
             if !one.is_in {
-                let refusal = self.refusal(&one, &gate.inside, &used);
+                let refusal = self
+                    .refusal(&one, &gate.inside, &used, &free)
+                    .or_else(|| self.behind(&one, &gate.outside));
                 let is_refused = refusal.is_some();
                 gate.answers.insert(one.key, refusal);
                 if is_refused {
@@ -109,14 +113,48 @@ impl<'f> Cycle<'f> {
         })
     }
 
-    /// What all nodes' pods have, ours or not.
+    /// What pods have, ours or not, of the nodes that are shared.
     fn used(&self) -> Amounts {
         let mut used = Vector::default();
-        for room in self.board.rooms.iter().filter(|room| room.node.is_some()) {
+        for room in self.board.rooms.iter().filter(|room| room.is_in_use()) {
             used.plus(&room.has, 1);
             used.plus(room.free(crate::room::View::Soon), -1);
         }
         self.facts.resources.amounts(&used)
+    }
+
+    /// What is free on all nodes that are open.
+    fn free(&self) -> Amounts {
+        let mut free = Vector::default();
+        let is_open = |room: &&Room| room.node.as_ref().is_some_and(|node| !node.is_cordoned);
+        for room in self.board.rooms.iter().filter(is_open) {
+            for resource in 0..self.facts.resources.len() {
+                let here = room.left(resource, View::Now).max(0);
+                free.set(resource, free.get(resource).saturating_add(here));
+            }
+        }
+        self.facts.resources.amounts(&free)
+    }
+
+    /// What a group asks for that its queue could not give it if it were empty. Such a group is not
+    /// tried, with pods or without.
+    pub(crate) fn larger_than_queue(&self, group: &Group, line: &Line<'f>) -> Option<Block> {
+        let object = group.object.as_ref().filter(|_| phase_of(group) == Some(GroupPhase::Pending));
+        let larger = object?.min_resources.iter().find_map(|(name, asked)| {
+            let limit = self.limit(line, name);
+            (asked > limit).then(|| (name.to_owned(), asked, limit))
+        });
+        let (resource, asked, limit) = larger?;
+        Some(Block::LargerThanQueue { resource, asked, limit })
+    }
+
+    /// What a queue may use of a resource, known or not.
+    fn limit(&self, line: &Line<'f>, name: &str) -> i64 {
+        // What nobody has is no matter of the queue's.
+        let index = self.facts.resources.known(name);
+        let limit = index.map_or(ENDLESS, |index| line.share.limit.get(index));
+        let said = line.queue.and_then(|queue| queue.capability.named(name));
+        said.map_or(limit, |said| said.min(limit))
     }
 
     /// Whether nobody of its queue waits before it and it is no larger than the cluster. Such a group
@@ -133,11 +171,20 @@ impl<'f> Cycle<'f> {
         could_ever && !inside.iter().any(|other| waits_before(&other))
     }
 
+    /// In a queue that is served in order nobody is let in past one that is not.
+    fn behind(&self, one: &Applicant<'f>, outside: &[Applicant<'f>]) -> Option<Refusal> {
+        let queue = self.lines.get(one.line?)?.queue.filter(|queue| queue.is_fifo)?;
+        let first = outside.iter().find(|other| other.line == one.line)?;
+        let message = words::behind(&queue.name, first.key.name());
+        Some(Refusal { constraint: Constraint::QueueOrder, message })
+    }
+
     fn refusal(
         &self,
         one: &Applicant<'f>,
         inside: &[Applicant<'f>],
         used: &Amounts,
+        free: &Amounts,
     ) -> Option<Refusal> {
         let refused = |constraint, message| Some(Refusal { constraint, message });
         let Some(line) = one.line.and_then(|line| self.lines.get(line)) else {
@@ -158,21 +205,23 @@ impl<'f> Cycle<'f> {
             let counted = inside.iter().filter(|other| one.yields_to(other, same_line));
             counted.filter_map(|other| other.rest.get(name)).sum()
         };
-        let over = |limit: &dyn Fn(&str, i64) -> bool| -> Vec<&str> {
+        let over = |limit: &dyn Fn(&str, i64) -> bool| -> Vec<(&str, i64)> {
             let asked = one.rest.iter().filter(|(name, amount)| limit(name, **amount));
-            asked.map(|(name, _)| *name).collect()
+            asked.map(|(name, amount)| (*name, *amount)).collect()
         };
-        let beyond = over(&|name, amount| {
-            let index = resources.known(name);
-            // What nobody has is no matter of the queue's.
-            let (limit, used) = index
-                .map_or((ENDLESS, 0), |index| (line.share.limit.get(index), line.used.get(index)));
-            let limit = queue.capability.named(name).map_or(limit, |cap| cap.min(limit));
-            used + spoken(name, true) + amount > limit
-        });
+        let left = |name: &str| {
+            let used = resources.known(name).map_or(0, |index| line.used.get(index));
+            self.limit(line, name) - used - spoken(name, true)
+        };
+        let beyond = over(&|name, amount| amount > left(name));
         if !beyond.is_empty() {
-            let short = beyond.join(", ");
-            let message = format!("queue resource quota insufficient: insufficient {short}");
+            let names: Vec<&str> = beyond.iter().map(|(name, _)| *name).collect();
+            let short = short_words(&beyond, left);
+            let message = format!(
+                "queue resource quota insufficient: insufficient {} (queue {:?}: {short})",
+                names.join(", "),
+                queue.name
+            );
             return refused(Constraint::QueueLimit, message);
         }
         let beyond = over(&|name, amount| {
@@ -183,9 +232,21 @@ impl<'f> Cycle<'f> {
         if beyond.is_empty() || self.is_first(one, inside) {
             return None;
         }
-        let message = format!("resource in cluster is overused: overused {}", beyond.join(", "));
+        let short = short_words(&beyond, |name| free.get(name) - spoken(name, false));
+        let is_idle = |(name, _): &(&str, i64)| used.get(name) + spoken(name, false) == 0;
+        let message = if beyond.iter().all(is_idle) {
+            format!("there is not enough in the cluster: {short}")
+        } else {
+            format!("resource in cluster is overused: {short}")
+        };
         refused(Constraint::Room, message)
     }
+}
+
+/// What is short of which resources.
+fn short_words<'n>(short: &[(&'n str, i64)], free: impl Fn(&'n str) -> i64) -> String {
+    let words = |(name, asked): &(&'n str, i64)| words::too_little(name, *asked, free(name).max(0));
+    short.iter().map(words).collect::<Vec<_>>().join("; ")
 }
 
 /// How far a PodGroup has come, with what is not written yet.

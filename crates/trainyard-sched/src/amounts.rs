@@ -44,6 +44,15 @@ impl Amounts {
         }
     }
 
+    /// Sets one amount; zero is as if it were not named.
+    pub(crate) fn set(&mut self, name: &str, amount: i64) {
+        if amount > 0 {
+            self.0.insert(name.to_owned(), amount);
+        } else {
+            self.0.remove(name);
+        }
+    }
+
     /// The larger of both, resource by resource.
     pub(crate) fn most(&mut self, other: &Self) {
         for (name, amount) in &other.0 {

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::GroupKey;
+use crate::budget::within_budgets_first;
 use crate::cycle::Cycle;
 use crate::serve::sum;
 use crate::slots::Id;
@@ -28,7 +29,8 @@ pub(crate) struct Bundle<'f> {
 
 impl<'f> Cycle<'f> {
     /// Everything that could be evicted for somebody, least worth first: members above a minimum
-    /// before whole groups, low priority before high, young before old.
+    /// before whole groups, low priority before high, young before old; whoever has no budget of
+    /// disruption or is within it before all others.
     pub(crate) fn bundles(&mut self) -> &[Arc<Bundle<'f>>] {
         if self.bundles.is_none() {
             let bundles = self.gather();
@@ -80,6 +82,8 @@ impl<'f> Cycle<'f> {
             };
             order(one).cmp(&order(other)).then_with(|| other.key.cmp(one.key))
         });
-        bundles.into_iter().map(Arc::new).collect()
+        let mut bundles = bundles.into_iter().map(Arc::new).collect();
+        within_budgets_first(&mut bundles, facts);
+        bundles
     }
 }

@@ -17,9 +17,10 @@ use crate::place::{Placed, Stuck};
 use crate::room::Board;
 use crate::serve::Likeness;
 use crate::shares::{Share, Sharer, shares};
+use crate::shortage::FreeFor;
 use crate::slots::Id;
 use crate::vector::Vector;
-use crate::{Amounts, Cause, Decision, GroupKey, Queue, queue};
+use crate::{Amounts, Cause, Decision, GroupKey, Queue, ReleaseClaim, queue};
 
 /// A queue while a decision is made.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ pub(crate) enum Verdict {
     Limit(usize),
     /// It would be more than its queue's share, of this resource.
     Share(usize),
+    /// It has its nodes and waits for its volumes.
+    Volumes,
     /// It fits when those that are leaving have left.
     Soon(Placed),
     /// It fits nowhere.
@@ -62,9 +65,17 @@ pub(crate) enum Block {
     NoGroup,
     NoQueue,
     Closed,
+    /// Its minimum asks for more of a resource than its queue may ever use: so much, instead of so
+    /// much.
+    LargerThanQueue {
+        resource: String,
+        asked: i64,
+        limit: i64,
+    },
     Missing(Missing),
     Beyond(&'static str),
-    NoClaim(String),
+    /// A claim of a member, in words.
+    Claim(String),
     Behind(usize),
 }
 
@@ -111,9 +122,15 @@ pub(crate) struct Cycle<'f> {
     pub(crate) lower: BTreeMap<(usize, i64), bool>,
     /// What has found no room, how many, and on which board.
     pub(crate) failures: BTreeMap<Likeness, (u64, usize, Stuck)>,
+    /// What is free for whom, added up.
+    pub(crate) free_for: FreeFor,
     pub(crate) bound: Placed,
     pub(crate) evicted: BTreeMap<Id, Cause>,
     pub(crate) promised: Placed,
+    /// Pods that have their nodes and wait for volumes, their own or those of their group.
+    pub(crate) reserved: Placed,
+    /// Claims that are taken from the nodes that they name.
+    pub(crate) released: Vec<ReleaseClaim>,
 }
 
 impl<'f> Cycle<'f> {
@@ -130,9 +147,12 @@ impl<'f> Cycle<'f> {
             bundles: None,
             lower: BTreeMap::new(),
             failures: BTreeMap::new(),
+            free_for: FreeFor::default(),
             bound: Placed::new(),
             evicted: BTreeMap::new(),
             promised: Placed::new(),
+            reserved: Placed::new(),
+            released: Vec::new(),
         };
         cycle.units = facts.waiting.iter().filter_map(|key| cycle.unit(key)).collect();
         cycle.units.sort_by(|one, other| one.seniority().cmp(&other.seniority()));
@@ -184,6 +204,7 @@ impl<'f> Cycle<'f> {
             self.press_all(may_borrow);
         }
         self.undo_partial();
+        self.release_claims();
     }
 
     /// Everything, oldest first: what the keeping of room goes by.
@@ -199,7 +220,7 @@ impl<'f> Cycle<'f> {
             // Members that are still to be made, or room that is being made, is worth waiting for.
             let is_hopeful = match &unit.verdict {
                 Some(Verdict::Blocked(block)) => matches!(block, Block::Missing(_)),
-                Some(Verdict::Placed | Verdict::Soon(_)) | None => true,
+                Some(Verdict::Placed | Verdict::Soon(_) | Verdict::Volumes) | None => true,
                 Some(_) => false,
             };
             let standing = &unit.standing;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{GroupKey, GroupPhase, PodGroup, PodName};
+use crate::{BindClaim, GroupKey, GroupPhase, PodGroup, PodName, ReleaseClaim};
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +34,10 @@ pub enum Decision {
         /// The node's name.
         node: String,
     },
+    /// Have a claim provisioned for a node, or keep a volume for it: its pod is bound afterwards.
+    BindClaim(Box<BindClaim>),
+    /// Take a claim from the node that it was to be provisioned for: its pod finds no room there.
+    ReleaseClaim(Box<ReleaseClaim>),
     /// Say that a pod has no node, and why.
     Wait {
         /// Which pod.

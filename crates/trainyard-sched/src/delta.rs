@@ -1,7 +1,7 @@
 //! What a state is told: changes of what there is, and what became of decisions.
 
-use crate::objects::{Claim, PriorityClass, Volume};
-use crate::{Node, Pod, PodGroup, PodName, Queue};
+use crate::objects::PriorityClass;
+use crate::{ClaimWritten, DisruptionBudget, Node, Pod, PodGroup, PodName, Queue, StorageDelta};
 
 /// A change of what there is.
 #[derive(Debug, Clone)]
@@ -26,14 +26,14 @@ pub enum Delta {
     Class(PriorityClass),
     /// A priority class is gone.
     ClassGone(String),
-    /// A claim is there, new or changed.
-    Claim(Claim),
-    /// A claim is gone: namespace and name.
-    ClaimGone(String, String),
-    /// A volume is there, new or changed.
-    Volume(Box<Volume>),
-    /// A volume is gone.
-    VolumeGone(String),
+    /// A budget of disruption is there, new or changed.
+    Budget(Box<DisruptionBudget>),
+    /// A budget of disruption is gone: namespace and name.
+    BudgetGone(String, String),
+    /// An object of storage is there, changed or gone.
+    Storage(Box<StorageDelta>),
+    /// What was decided about a claim was written, or could not be.
+    ClaimWritten(ClaimWritten),
     /// Something is being done with a pod; decisions are noted so by themselves.
     Doing(PodName, String, Doing),
     /// It could not be done.

@@ -26,7 +26,13 @@ impl State {
         let before = cycle.board.mark();
         cycle.settle();
         let gate = cycle.admit();
-        let Some(index) = cycle.units.iter().position(|unit| unit.key == key) else {
+        // Of members that are there it says little why those that are missing are not made.
+        let is_refused = matches!(gate.answers.get(key), Some(Some(_)));
+        let is_told = |unit: &Unit<'_>| {
+            let is_missing = matches!(unit.verdict, Some(Verdict::Blocked(Block::Missing(_))));
+            unit.key == key && !(is_refused && is_missing)
+        };
+        let Some(index) = cycle.units.iter().position(is_told) else {
             let standing = &self.facts.muster(key, group).standing;
             let queue = self.facts.queue_of(group).to_owned();
             let mut told = cycle.at_rest(key, queue, standing);
@@ -54,6 +60,19 @@ impl State {
     #[must_use]
     pub fn group_of(&self, pod: &crate::PodName) -> Option<&GroupKey> {
         Some(&self.facts.record(self.facts.pods.id(pod)?)?.pod.group)
+    }
+
+    /// Pods of a scheduler that are in no group and have not ended.
+    #[must_use]
+    pub fn lone_pods(&self, scheduler: &str) -> Vec<crate::PodName> {
+        let alone =
+            self.facts.groups.iter().filter(|(key, ..)| matches!(key, GroupKey::Pod { .. }));
+        let pods = alone.flat_map(|(_, _, group)| &group.members);
+        let pods = pods.filter_map(|id| self.facts.record(*id)).filter(|record| {
+            let pod = &record.pod;
+            record.is_ours && pod.scheduler == scheduler && !pod.is_leaving && !pod.is_over()
+        });
+        pods.map(|record| record.pod.key.clone()).collect()
     }
 
     /// A PodGroup.
@@ -148,15 +167,17 @@ impl<'f> Cycle<'f> {
         let Some(unit) = self.units.get(index) else { return Constraint::None };
         match &unit.verdict {
             None | Some(Verdict::Placed | Verdict::Share(_)) => Constraint::None,
+            Some(Verdict::Volumes) => Constraint::Volumes,
             Some(Verdict::Soon(_)) => Constraint::Releasing,
             Some(Verdict::Limit(_)) => Constraint::QueueLimit,
             Some(Verdict::Blocked(block)) => match block {
                 Block::NoGroup => Constraint::PodGroup,
                 Block::NoQueue => Constraint::Queue,
                 Block::Closed => Constraint::QueueClosed,
+                Block::LargerThanQueue { .. } => Constraint::QueueLimit,
                 Block::Missing(_) => Constraint::Members,
                 Block::Beyond(_) => Constraint::Unsupported,
-                Block::NoClaim(_) => Constraint::Claim,
+                Block::Claim(_) => Constraint::Claim,
                 Block::Behind(_) => Constraint::QueueOrder,
             },
             Some(Verdict::Room(_)) => {
@@ -202,35 +223,7 @@ impl<'f> Cycle<'f> {
 
     fn shortages(&self, index: usize) -> Vec<Shortage> {
         let wanted = self.wanted(index);
-        let ask = sum(self.facts, &wanted);
-        let records: Vec<_> = wanted.iter().filter_map(|id| self.facts.record(*id)).collect();
-        let mut shortages = Vec::new();
-        for (resource, asked) in ask.positive() {
-            let (mut free, mut most) = (0_i64, 0);
-            for room in &self.board.rooms {
-                let Some(node) = &room.node else { continue };
-                let is_open =
-                    |record: &&Record| fit::barred(&record.shape, node, self.facts).is_none();
-                if records.iter().any(is_open) {
-                    let here = room.left(resource, View::Now).max(0);
-                    free = free.saturating_add(here);
-                    most = most.max(here);
-                }
-            }
-            let each = records.iter().map(|record| record.shape.ask.of(resource));
-            let per_member = each.max().unwrap_or(0);
-            if free < asked || most < per_member {
-                shortages.push(Shortage {
-                    resource: self.facts.resources.name(resource).to_owned(),
-                    asked,
-                    free,
-                    most_on_one_node: most,
-                    per_member,
-                });
-            }
-        }
-        shortages.sort_by(|one, other| one.resource.cmp(&other.resource));
-        shortages
+        self.shortages_of(&wanted, &sum(self.facts, &wanted))
     }
 
     fn holders(&self, unit: &Unit<'f>, shortages: &[Shortage]) -> Vec<Holder> {
@@ -248,6 +241,11 @@ impl<'f> Cycle<'f> {
         let Some(unit) = self.units.get(index) else { return Vec::new() };
         let wanted = self.wanted(index);
         match unit.verdict.clone() {
+            Some(Verdict::Blocked(Block::LargerThanQueue { resource, asked, limit })) => {
+                let Some(line) = self.lines.get(unit.line) else { return Vec::new() };
+                let queue = line.name.to_owned();
+                vec![Remedy::RaiseLimit { queue, resource, by: asked - limit }]
+            }
             Some(Verdict::Limit(resource)) => {
                 let ask = sum(self.facts, &wanted);
                 let Some(line) = self.lines.get(unit.line) else { return Vec::new() };

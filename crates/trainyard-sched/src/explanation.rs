@@ -26,8 +26,10 @@ pub enum Constraint {
     Members,
     /// It asks for something that is not supported.
     Unsupported,
-    /// A claim that it mounts does not exist.
+    /// A claim that it mounts does not exist, is lost or does not get its volume.
     Claim,
+    /// It has its nodes, and its volumes are being bound.
+    Volumes,
     /// Room is being made: others are leaving.
     Releasing,
     /// It would not fit even if everything scheduled here ended.

@@ -7,12 +7,13 @@ use std::sync::{Arc, OnceLock};
 
 use crate::config::Config;
 use crate::muster::Muster;
-use crate::objects::{Claim, PriorityClass, Volume};
+use crate::objects::PriorityClass;
 use crate::pod::Phase;
 use crate::shape::{Shape, Shapes};
 use crate::slots::{Id, Slots};
+use crate::storage::Storage;
 use crate::vector::{Resources, Vector};
-use crate::{GroupKey, GroupReport, Pod, PodGroup, PodName, Queue, queue};
+use crate::{DisruptionBudget, GroupKey, GroupReport, Pod, PodGroup, PodName, Queue, queue};
 
 /// What is known of a pod.
 #[derive(Debug, Clone)]
@@ -59,6 +60,11 @@ impl Record {
         } else {
             &self.pod.node
         }
+    }
+
+    /// Whether others are placed together with it.
+    pub(crate) fn is_of_gang(&self, facts: &Facts) -> bool {
+        facts.groups.get(self.group).is_some_and(|group| group.members.len() > 1)
     }
 
     /// The node that it is promised.
@@ -129,8 +135,8 @@ pub(crate) struct Facts {
     pub(crate) groups: Slots<GroupKey, Group>,
     pub(crate) accounts: BTreeMap<String, Account>,
     pub(crate) classes: BTreeMap<String, PriorityClass>,
-    pub(crate) claims: BTreeMap<(String, String), Claim>,
-    pub(crate) volumes: BTreeMap<String, Volume>,
+    pub(crate) storage: Storage,
+    pub(crate) budgets: BTreeMap<(String, String), DisruptionBudget>,
     pub(crate) resources: Resources,
     pub(crate) shapes: Shapes,
     /// Groups with members that wait.

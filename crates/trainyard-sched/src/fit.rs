@@ -4,7 +4,7 @@ use crate::facts::Facts;
 use crate::room::{Room, View};
 use crate::shape::Shape;
 use crate::taint::{Taint, repelled};
-use crate::{Node, words};
+use crate::{Node, storage, words};
 
 /// Why a pod does not fit a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,6 +13,12 @@ pub(crate) enum Obstacle {
     Selector,
     Taint(String, String),
     Volume,
+    VolumeGone,
+    NoVolume,
+    NoSpace,
+    Zone,
+    InUse,
+    TooManyVolumes,
     Ports,
     Pods,
     Short(usize),
@@ -33,6 +39,17 @@ impl Obstacle {
             Self::Selector => "node(s) didn't match Pod's node affinity/selector",
             Self::Taint(key, value) => return words::taint(key, value),
             Self::Volume => "node(s) had volume node affinity conflict",
+            Self::VolumeGone => {
+                "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+            }
+            Self::NoVolume => "node(s) didn't find available persistent volumes to bind",
+            Self::NoSpace => "node(s) did not have enough free storage",
+            Self::Zone => "node(s) had no available volume zone",
+            Self::InUse => {
+                "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode \
+                 already in-use by another pod"
+            }
+            Self::TooManyVolumes => "node(s) exceed max volume count",
             Self::Ports => "node(s) didn't have free ports for the requested pod ports",
             Self::Pods => "Too many pods",
             Self::Short(resource) => {
@@ -74,13 +91,7 @@ pub(crate) fn barred(shape: &Shape, node: &Node, facts: &Facts) -> Option<Obstac
         return Some(Obstacle::Taint(taint.key.clone(), taint.value.clone()));
     }
     let (namespace, claims) = spec.claims.as_ref().filter(|_| facts.config.knows_volumes)?;
-    let out_of_reach = claims.iter().any(|claim| {
-        let claim = facts.claims.get(&(namespace.clone(), claim.clone()));
-        let volume = claim.and_then(|claim| facts.volumes.get(claim.volume()));
-        let terms = volume.and_then(|volume| volume.terms());
-        terms.is_some_and(|terms| !terms.admits(&node.name, &node.labels))
-    });
-    out_of_reach.then_some(Obstacle::Volume)
+    storage::bars(namespace, claims, node, facts)
 }
 
 /// Whether there is room for one more. `is_kept_out`: what waits longer goes first.

@@ -9,6 +9,7 @@ mod admit;
 mod affinity;
 mod amounts;
 mod around;
+mod budget;
 mod bundle;
 mod config;
 mod cycle;
@@ -43,8 +44,10 @@ mod selector;
 mod serve;
 mod shape;
 mod shares;
+mod shortage;
 mod slots;
 mod state;
+mod storage;
 mod taint;
 mod time;
 mod vector;
@@ -54,6 +57,7 @@ mod words;
 mod tests;
 
 pub use amounts::{Amounts, written};
+pub use budget::DisruptionBudget;
 pub use config::Config;
 pub use decision::{Cause, Condition, Decision, GroupReport};
 pub use delta::{Delta, Doing, Reported};
@@ -61,7 +65,11 @@ pub use explanation::{Constraint, Explanation, Holder, Remedy, Shortage};
 pub use group::{GroupCondition, GroupPhase, PodGroup};
 pub use ledger::Ledger;
 pub use node::Node;
-pub use objects::{Claim, PriorityClass, Volume};
-pub use pod::{GroupKey, Phase, Pod, PodName};
+pub use objects::PriorityClass;
+pub use pod::{GroupKey, PLACEMENT, Phase, PlacementField, Pod, PodName};
 pub use queue::{DEFAULT, Queue, QueueStatus, ROOT};
 pub use state::State;
+pub use storage::{
+    BindClaim, BindVolume, Claim, ClaimWritten, CsiDriver, CsiNode, CsiStorageCapacity,
+    ReleaseClaim, StorageClass, StorageDelta, Volume, VolumeAttachment,
+};

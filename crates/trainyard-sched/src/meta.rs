@@ -20,6 +20,22 @@ pub(crate) struct Metadata {
     deletion_timestamp: Option<String>,
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) owner_references: Vec<Owner>,
+}
+
+/// An owner of an object.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Owner {
+    uid: String,
+    controller: bool,
+}
+
+impl Owner {
+    /// Its identity, if it is the one that controls the object.
+    pub(crate) fn controller(self) -> Option<String> {
+        self.controller.then_some(self.uid)
+    }
 }
 
 impl Metadata {

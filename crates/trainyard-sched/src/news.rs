@@ -26,6 +26,7 @@ impl State {
                     known.value != class.value || known.global_default != class.global_default
                 })
             }
+            Delta::Storage(delta) => self.facts.storage.is_news(delta),
             _ => true,
         }
     }

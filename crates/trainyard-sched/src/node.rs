@@ -23,6 +23,8 @@ pub struct Node {
     pub has: Amounts,
     /// Whether it takes no new pods.
     pub is_cordoned: bool,
+    /// Whether its kubelet says that it is well; one that says nothing about it counts as such.
+    pub is_ready: bool,
     pub(crate) taints: Vec<Taint>,
     /// Whether it has devices, which pods without need leave to others.
     pub(crate) has_devices: bool,
@@ -47,12 +49,29 @@ struct Spec {
 #[serde(default)]
 struct Status {
     allocatable: BTreeMap<String, String>,
+    conditions: Vec<Condition>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Condition {
+    r#type: String,
+    status: String,
+}
+
+impl Node {
+    /// Whether what it has is there for queues to share.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        self.is_ready && !self.is_cordoned
+    }
 }
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         let Wire { metadata, spec, status } = Wire::deserialize(reader)?;
         let has = Amounts::read(&status.allocatable);
+        let mut ready = status.conditions.iter().filter(|one| one.r#type == "Ready");
         let has_devices = has.iter().any(|(resource, _)| resource.contains('/'));
         Ok(Self {
             version: metadata.version(),
@@ -62,6 +81,7 @@ impl<'de> Deserialize<'de> for Node {
             has_devices,
             has,
             is_cordoned: spec.unschedulable,
+            is_ready: ready.all(|one| one.status == "True"),
             taints: spec.taints,
         })
     }

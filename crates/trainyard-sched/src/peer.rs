@@ -16,6 +16,18 @@ pub(crate) struct PeerAffinity {
     required: Vec<TermWire>,
 }
 
+impl PeerAffinity {
+    /// Whether a term means namespaces by their labels, which are not known here.
+    pub(crate) fn selects_namespaces(&self) -> bool {
+        let by_labels = |term: &TermWire| {
+            term.namespace_selector
+                .as_ref()
+                .is_some_and(|selector| *selector != Selector::default())
+        };
+        self.required.iter().any(by_labels)
+    }
+}
+
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct TermWire {
@@ -95,29 +107,22 @@ impl Spread {
 }
 
 impl Peers {
-    /// What is required, and what of it cannot be taken into account.
+    /// What is required.
     pub(crate) fn read(
         labels: &BTreeMap<String, String>,
         near: &PeerAffinity,
         away: &PeerAffinity,
         spread: &[SpreadWire],
-    ) -> (Self, Option<&'static str>) {
-        let by_namespace = |term: &TermWire| {
-            term.namespace_selector
-                .as_ref()
-                .is_some_and(|selector| *selector != Selector::default())
-        };
-        let beyond = near.required.iter().chain(&away.required).any(by_namespace);
+    ) -> Self {
         let terms = |wire: &PeerAffinity| -> Vec<Term> {
             wire.required.iter().map(|term| term.resolved(labels)).collect()
         };
         let hard = spread.iter().filter(|one| one.when_unsatisfiable != "ScheduleAnyway");
-        let peers = Self {
+        Self {
             near: terms(near),
             away: terms(away),
             spread: hard.map(|one| one.resolved(labels)).collect(),
-        };
-        (peers, beyond.then_some("a namespaceSelector in pod affinity or anti-affinity"))
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -172,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    fn read(away: &Value, spread: Value) -> (Peers, Option<&'static str>) {
+    fn read(away: &Value, spread: Value) -> Peers {
         let labels = [("app".to_owned(), "a".to_owned())].into();
         let away = json!({"requiredDuringSchedulingIgnoredDuringExecution": away});
         Peers::read(
@@ -187,7 +192,7 @@ mod tests {
     fn terms_mean_pods_of_the_own_namespace_unless_told() {
         let labels = [("app".to_owned(), "a".to_owned())].into();
         let selector = json!({"matchLabels": {"app": "a"}});
-        let (peers, beyond) = read(
+        let peers = read(
             &json!([
                 {"labelSelector": selector, "topologyKey": "zone"},
                 {"labelSelector": selector, "topologyKey": "zone", "namespaces": ["m"]},
@@ -202,17 +207,20 @@ mod tests {
         };
         assert_eq!(meant("n"), [true, false, true, false, false]);
         assert_eq!(meant("m"), [false, true, true, false, false]);
-        assert_eq!(beyond, None);
     }
 
     #[test]
     fn only_hard_constraints_bind_and_namespace_selectors_are_refused() {
         let soft = json!([{"whenUnsatisfiable": "ScheduleAnyway"}]);
-        assert!(read(&json!([]), soft).0.is_empty());
+        assert!(read(&json!([]), soft).is_empty());
         let hard =
             json!([{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]);
-        assert_eq!(read(&json!([]), hard).0.spread[0].skew, 2);
-        let selected = json!([{"namespaceSelector": {"matchLabels": {"a": "b"}}}]);
-        assert!(read(&selected, json!([])).1.is_some());
+        assert_eq!(read(&json!([]), hard).spread[0].skew, 2);
+        let by_labels = |selector: Value| {
+            let terms = json!({"requiredDuringSchedulingIgnoredDuringExecution":
+                [{"namespaceSelector": selector}]});
+            from_value::<PeerAffinity>(terms).unwrap().selects_namespaces()
+        };
+        assert!(by_labels(json!({"matchLabels": {"a": "b"}})) && !by_labels(json!({})));
     }
 }

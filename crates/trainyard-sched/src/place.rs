@@ -13,6 +13,7 @@ use crate::room::{Board, View, Views};
 use crate::score::{Worth, worth};
 use crate::search::search;
 use crate::slots::Id;
+use crate::storage::{self, Choice};
 
 /// Which pod goes to which room.
 pub(crate) type Placed = Vec<(Id, usize)>;
@@ -38,6 +39,8 @@ pub(crate) struct Request<'f> {
     pub(crate) is_kept_out: bool,
     /// Whether it is to be said why something does not fit.
     pub(crate) is_explained: bool,
+    /// Whether nodes that claims are provisioned for do not count.
+    pub(crate) ignores_selected: bool,
     /// Rooms with members of the group, and how many.
     pub(crate) companions: BTreeMap<usize, i64>,
 }
@@ -48,6 +51,27 @@ impl Request<'_> {
         let Some(node) = &room.node else { return false };
         has_room(&record.shape, room, self.view, self.is_kept_out)
             && barred(&record.shape, node, self.facts).is_none()
+    }
+
+    /// What the pod's claims get in a room that have nothing yet, or why they get nothing there.
+    pub(crate) fn choices(
+        &self,
+        record: &Record,
+        board: &Board,
+        room: usize,
+    ) -> Result<Vec<Choice>, Obstacle> {
+        if !storage::matters(record, self.facts) {
+            return Ok(Vec::new());
+        }
+        let question =
+            storage::Question { view: self.view, ignores_selected: self.ignores_selected };
+        storage::examine(record, room, board, self.facts, question)
+    }
+
+    /// Puts a pod into a room for a time, with what its claims get there.
+    pub(crate) fn take(&self, board: &mut Board, room: usize, id: Id, record: &Record) {
+        let choices = self.choices(record, board, room).unwrap_or_default();
+        board.take_with(room, &record.shape, self.views, Some(id), choices);
     }
 }
 
@@ -128,11 +152,11 @@ fn one_by_one(request: &Request<'_>, board: &mut Board, order: &[Id]) -> Result<
     let mut rest = order;
     while let Some((first, _)) = rest.split_first() {
         let Some(record) = facts.record(*first) else { break };
-        if matters(record, board) {
+        if matters(record, board) || storage::matters(record, facts) {
             // One that waits for another to be near comes after it.
             match alone(request, board, record, &companions) {
                 Ok(room) => {
-                    board.take(room, &record.shape, request.views, Some(*first));
+                    request.take(board, room, *first, record);
                     *companions.entry(room).or_default() += 1;
                     placed.push((*first, room));
                 }
@@ -171,7 +195,7 @@ fn again(
             let Some(record) = request.facts.record(id) else { continue };
             match alone(request, board, record, companions) {
                 Ok(room) => {
-                    board.take(room, &record.shape, request.views, Some(id));
+                    request.take(board, room, id, record);
                     *companions.entry(room).or_default() += 1;
                     placed.push((id, room));
                 }
@@ -204,7 +228,10 @@ fn alone(
     let mut best = None;
     for (index, room) in board.rooms.iter().enumerate() {
         let Some(node) = &room.node else { continue };
-        if !request.fits(record, board, index) || survey.obstacle(node).is_some() {
+        if !request.fits(record, board, index)
+            || survey.obstacle(node).is_some()
+            || request.choices(record, board, index).is_err()
+        {
             continue;
         }
         let near = companions.get(&index).copied().unwrap_or(0);
@@ -276,11 +303,14 @@ pub(crate) fn reasons(
     }
     let (view, is_kept_out) = (request.view, request.is_kept_out);
     let mut found = Vec::new();
-    for room in &board.rooms {
+    for (index, room) in board.rooms.iter().enumerate() {
         let Some(node) = &room.node else { continue };
         obstacles(&record.shape, room, view, is_kept_out, request.facts, &mut found);
         if found.is_empty() {
             found.extend(survey.and_then(|survey| survey.obstacle(node)));
+        }
+        if found.is_empty() {
+            found.extend(request.choices(record, board, index).err());
         }
         for obstacle in found.drain(..) {
             *counts.entry(obstacle).or_default() += 1;

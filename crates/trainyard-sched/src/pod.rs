@@ -2,8 +2,11 @@
 //!
 //! Owns what is known of one pod; `read` makes it from JSON. Must not know nodes.
 
+mod asks;
+mod fields;
 mod read;
 
+pub use fields::{PLACEMENT, PlacementField};
 pub(crate) use read::PREEMPTABLE;
 
 use std::collections::BTreeMap;
@@ -142,6 +145,8 @@ pub struct Pod {
     pub index: u64,
     /// The claims whose volumes it mounts.
     pub claims: Vec<String>,
+    /// Those among them that are made for it (`ephemeral`).
+    pub own_claims: Vec<String>,
     pub(crate) ports: Vec<Port>,
     pub(crate) required: Required,
     pub(crate) tolerations: Vec<Toleration>,

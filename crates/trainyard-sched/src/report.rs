@@ -30,9 +30,11 @@ impl<'f> Cycle<'f> {
                 decisions.push(Decision::Promise { pod, uid, node });
             }
         }
+        self.volume_decisions(&mut decisions);
         for unit in &self.units {
             self.waits(unit, &mut decisions);
         }
+        self.waits_for_volumes(&mut decisions);
         self.reports(touched, &mut decisions);
         decisions
     }
@@ -49,6 +51,10 @@ impl<'f> Cycle<'f> {
     /// What is new to say of the members that wait.
     fn waits(&self, unit: &Unit<'f>, decisions: &mut Vec<Decision>) {
         let Some(verdict) = unit.verdict.as_ref() else { return };
+        if matches!(verdict, Verdict::Volumes) {
+            // Each is told of its own volumes.
+            return;
+        }
         let soon: BTreeMap<Id, usize> = match verdict {
             Verdict::Soon(placed) => placed.iter().copied().collect(),
             _ => BTreeMap::new(),
@@ -71,10 +77,35 @@ impl<'f> Cycle<'f> {
         }
     }
 
+    /// What is said to pods: what is short before what the nodes say.
+    fn words(&self, unit: &Unit<'f>, verdict: &Verdict) -> String {
+        let message = self.message(unit, verdict);
+        match (verdict, unit.key) {
+            (Verdict::Room(stuck), GroupKey::PodGroup { .. }) => {
+                match self.short_words(unit, stuck) {
+                    Some(short) => format!("{short}; {message}"),
+                    None => message,
+                }
+            }
+            _ => message,
+        }
+    }
+
+    /// What is new to say of the pods that wait for volumes.
+    fn waits_for_volumes(&self, decisions: &mut Vec<Decision>) {
+        for (id, _) in &self.reserved {
+            let Some((pod, uid, message)) = self.volume_words(*id) else { continue };
+            let told = self.facts.record(*id).and_then(|record| record.told.as_deref());
+            if told != Some(&message) {
+                decisions.push(Decision::Wait { pod, uid, message: message.into() });
+            }
+        }
+    }
+
     /// Why a group waits, put into words once; the very words that were told where they still hold.
     fn said<'u>(&self, unit: &'u Unit<'f>, verdict: &Verdict) -> &'u Arc<str> {
         unit.said.get_or_init(|| {
-            let message = self.message(unit, verdict);
+            let message = self.words(unit, verdict);
             let first = unit.standing.waiting.first().and_then(|id| self.facts.record(*id));
             let told = first.and_then(|record| record.told.clone());
             told.filter(|told| **told == *message).unwrap_or_else(|| message.into())
@@ -92,6 +123,7 @@ impl<'f> Cycle<'f> {
                 self.facts.resources.name(*resource)
             ),
             Verdict::Room(stuck) => self.room_words(unit, stuck),
+            Verdict::Volumes => "waiting for its volumes to be bound".to_owned(),
             Verdict::Soon(_) | Verdict::Placed => {
                 "waiting for those that are leaving to have left".to_owned()
             }
@@ -109,15 +141,20 @@ impl<'f> Cycle<'f> {
                  `{}`.",
                 line.and_then(|line| line.queue).map_or("", |queue| queue.state.as_str())
             ),
+            Block::LargerThanQueue { resource, asked, limit } => format!(
+                "queue resource quota insufficient: insufficient {resource} ({} asked for, queue \
+                 {queue:?} may use {})",
+                crate::written(resource, *asked),
+                crate::written(resource, *limit)
+            ),
             Block::Missing(missing) => missing_words(unit.key, missing),
             Block::Beyond(what) => {
                 format!("{what} cannot be honoured by this scheduler: remove it from the pod")
             }
-            Block::NoClaim(claim) => format!("persistentvolumeclaim {claim:?} not found"),
-            Block::Behind(first) => format!(
-                "queue {queue:?} is served in order (dequeueStrategy fifo) and {:?} is ahead",
-                self.units.get(*first).map_or("", |unit| unit.key.name())
-            ),
+            Block::Claim(trouble) => trouble.clone(),
+            Block::Behind(first) => {
+                words::behind(queue, self.units.get(*first).map_or("", |unit| unit.key.name()))
+            }
         }
     }
 
@@ -127,7 +164,12 @@ impl<'f> Cycle<'f> {
         let Some(line) = self.lines.get(unit.line) else { return said };
         let limit = crate::amounts::written(name, line.share.limit.get(resource));
         let used = crate::amounts::written(name, line.used.get(resource));
-        format!("{said} (queue {:?} uses {used} of {limit})", line.name)
+        let (_, ask) = unit.minimum();
+        // Of a group that has its minimum one more pod is asked for.
+        let asked = Some(ask.get(resource)).filter(|_| !unit.standing.is_ready());
+        let asked = asked.map(|asked| format!("{} asked for, ", crate::written(name, asked)));
+        let asked = asked.unwrap_or_default();
+        format!("{said} ({asked}queue {:?} uses {used} of {limit})", line.name)
     }
 
     fn room_words(&self, unit: &Unit<'f>, stuck: &Stuck) -> String {
@@ -214,7 +256,10 @@ impl<'f> Cycle<'f> {
         unit: Option<&Unit<'f>>,
         refused: Option<&Option<Refusal>>,
     ) -> Option<Condition> {
-        if let Some(Some(refusal)) = refused {
+        // Of pods that are there more is known than of their group.
+        let is_tried =
+            |unit: &Unit<'f>| !matches!(unit.verdict, Some(Verdict::Blocked(Block::Missing(_))));
+        if let Some(Some(refusal)) = refused.filter(|_| !unit.is_some_and(is_tried)) {
             return Some(Condition {
                 kind: "Unschedulable",
                 reason: "NotEnoughResources",
@@ -236,15 +281,17 @@ impl<'f> Cycle<'f> {
             Verdict::Blocked(Block::Missing(Missing::Members { .. })) => "NotEnoughTasks",
             _ => "NotEnoughResources",
         };
-        let message = self.said(unit, verdict);
         let message = match verdict {
             Verdict::Room(stuck) => {
                 let short =
                     unit.standing.minimum.saturating_sub(unit.standing.ready + stuck.placed);
                 let all = unit.group.members.len();
-                format!("{short}/{all} tasks in gang unschedulable: {message}")
+                let rest = self.message(unit, verdict);
+                let first = self.short_words(unit, stuck).map(|first| format!("{first}; "));
+                let first = first.unwrap_or_default();
+                format!("{first}{short}/{all} tasks in gang unschedulable: {rest}")
             }
-            _ => message.to_string(),
+            _ => self.said(unit, verdict).to_string(),
         };
         Some(Condition { kind: "Unschedulable", reason, message })
     }

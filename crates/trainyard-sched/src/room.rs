@@ -9,6 +9,7 @@ use crate::Node;
 use crate::pod::Port;
 use crate::shape::Shape;
 use crate::slots::Id;
+use crate::storage::{Choice, ClaimKey};
 use crate::vector::{Ask, ENDLESS, PODS, Resources, Vector};
 
 /// The time at which room is looked at.
@@ -97,6 +98,16 @@ impl Room {
         })
     }
 
+    /// Whether what it has is there for queues to share.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.node.as_ref().is_some_and(|node| node.is_in_use())
+    }
+
+    /// What of it queues share.
+    fn shared(&self) -> Vector {
+        if self.is_in_use() { self.has.clone() } else { Vector::default() }
+    }
+
     fn is_forgotten(&self) -> bool {
         self.node.is_none() && self.pods.is_empty()
     }
@@ -111,7 +122,19 @@ struct Change {
     times: i64,
     /// A pod that came to be in the room.
     guest: Option<Id>,
+    /// What its claims get there that have nothing yet.
+    choices: Vec<Choice>,
     serial: u64,
+}
+
+impl Change {
+    /// The claims that its pod uses.
+    fn claims(&self) -> impl Iterator<Item = ClaimKey> {
+        let claims = self.guest.and(self.shape.spec.claims.as_ref());
+        claims.into_iter().flat_map(|(namespace, names)| {
+            names.iter().map(|name| (namespace.clone(), name.clone()))
+        })
+    }
 }
 
 /// All rooms, by the names of their nodes.
@@ -120,7 +143,7 @@ pub(crate) struct Board {
     pub(crate) rooms: Vec<Room>,
     journal: Vec<Change>,
     serial: u64,
-    /// What all nodes have together.
+    /// What the nodes have together that are ready and not cordoned.
     pub(crate) total: Vector,
     /// How many nodes there are.
     pub(crate) nodes: usize,
@@ -128,6 +151,12 @@ pub(crate) struct Board {
     pub(crate) leavers: usize,
     /// How many pods in rooms want others to stay away.
     pub(crate) loners: usize,
+    /// Where claims are provisioned and which volumes they get, as far as decided for a time.
+    pub(crate) claims: BTreeMap<ClaimKey, (usize, Option<String>)>,
+    /// The volumes among these.
+    pub(crate) volumes: BTreeSet<String>,
+    /// How many pods that are in rooms for a time use a claim.
+    pub(crate) guests: BTreeMap<ClaimKey, usize>,
 }
 
 impl Board {
@@ -171,11 +200,12 @@ impl Board {
             free.plus(&room.has, -1);
             free.plus(&has, 1);
         }
-        let before = std::mem::replace(&mut room.has, has);
+        let before = room.shared();
         let was_there = room.node.is_some();
+        room.has = has;
         room.node = node.map(Arc::new);
         let is_there = room.node.is_some();
-        let after = room.has.clone();
+        let after = room.shared();
         self.total.plus(&before, -1);
         self.total.plus(&after, 1);
         self.nodes = self.nodes + usize::from(is_there) - usize::from(was_there);
@@ -211,7 +241,20 @@ impl Board {
         views: Views,
         guest: Option<Id>,
     ) {
-        self.change(Change { room, shape: shape.clone(), views, times: 1, guest, serial: 0 });
+        self.take_with(room, shape, views, guest, Vec::new());
+    }
+
+    /// Takes room for a time, and what the claims of its pod get there.
+    pub(crate) fn take_with(
+        &mut self,
+        room: usize,
+        shape: &Arc<Shape>,
+        views: Views,
+        guest: Option<Id>,
+        choices: Vec<Choice>,
+    ) {
+        let shape = shape.clone();
+        self.change(Change { room, shape, views, times: 1, guest, choices, serial: 0 });
     }
 
     /// Gives room back for a time.
@@ -222,6 +265,7 @@ impl Board {
             views,
             times: -1,
             guest: None,
+            choices: Vec::new(),
             serial: 0,
         });
     }
@@ -234,6 +278,13 @@ impl Board {
         if let Some(room) = self.rooms.get_mut(change.room) {
             room.shift(&change.shape, change.views, change.times);
             room.pods.extend(change.guest);
+        }
+        for key in change.claims() {
+            *self.guests.entry(key).or_default() += 1;
+        }
+        for (key, volume) in &change.choices {
+            self.claims.insert(key.clone(), (change.room, volume.clone()));
+            self.volumes.extend(volume.clone());
         }
         self.journal.push(change);
     }
@@ -256,6 +307,17 @@ impl Board {
                 room.shift(&change.shape, change.views, -change.times);
                 if let Some(guest) = change.guest {
                     room.pods.remove(&guest);
+                }
+            }
+            for key in change.claims() {
+                if let Some(count) = self.guests.get_mut(&key) {
+                    *count -= 1;
+                }
+            }
+            for (key, volume) in &change.choices {
+                self.claims.remove(key);
+                if let Some(volume) = volume {
+                    self.volumes.remove(volume);
                 }
             }
         }

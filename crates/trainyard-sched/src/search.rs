@@ -24,7 +24,9 @@ pub(crate) fn search(request: &Request<'_>, board: &mut Board, order: &[Id]) -> 
         order.iter().filter_map(|id| Some((*id, facts.record(*id)?))).collect();
     let (_, first) = records.first()?;
     let alike = records.iter().all(|(_, record)| Arc::ptr_eq(&record.shape, &first.shape));
-    let entangled = records.iter().any(|(_, record)| matters(record, board));
+    let entangled = records
+        .iter()
+        .any(|(_, record)| matters(record, board) || crate::storage::matters(record, facts));
     if records.len() > LARGEST || (alike && !entangled) || !enough(request, board, &records) {
         return None;
     }
@@ -80,6 +82,7 @@ fn deeper(
             let node = room.node.as_ref();
             request.fits(record, board, *index)
                 && node.is_some_and(|node| survey.obstacle(node).is_none())
+                && request.choices(record, board, *index).is_ok()
         })
         .map(|(index, _)| index)
         .collect();
@@ -89,7 +92,7 @@ fn deeper(
         }
         *steps -= 1;
         let mark = board.mark();
-        board.take(room, &record.shape, request.views, Some(*id));
+        request.take(board, room, *id, record);
         placed.push((*id, room));
         if deeper(request, board, rest, placed, steps) {
             return true;

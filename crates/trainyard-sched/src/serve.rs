@@ -34,13 +34,38 @@ impl<'f> Cycle<'f> {
             };
             let pods = unit.standing.waiting.iter();
             let promised: Placed = pods.filter_map(promise).collect();
-            if promised.is_empty() || unit.standing.is_ready() {
+            if promised.is_empty() {
+                continue;
+            }
+            if unit.standing.is_ready() {
+                self.keep_promises_of_more(index, &promised);
                 continue;
             }
             if self.block(index).is_none() && self.redeem(index, &promised) {
                 continue;
             }
             self.attempt(index, true);
+        }
+    }
+
+    /// Further members of a group that is ready keep the nodes for which their volumes are made.
+    fn keep_promises_of_more(&mut self, index: usize, promised: &Placed) {
+        for (id, room) in promised {
+            if !self.await_volumes(&[*id]) || self.block(index).is_some() {
+                continue;
+            }
+            let ask = sum(self.facts, &[*id]);
+            let Some(record) = self.facts.record(*id) else { continue };
+            let request = self.request(index, View::Now);
+            if self.over_limit(index, &ask, View::Now).is_some()
+                || crate::around::matters(record, self.board)
+                || !request.fits(record, self.board, *room)
+                || request.choices(record, self.board, *room).is_err()
+            {
+                continue;
+            }
+            request.take(self.board, *room, *id, record);
+            self.settle_unit(index, View::Now, vec![(*id, *room)]);
         }
     }
 
@@ -60,10 +85,13 @@ impl<'f> Cycle<'f> {
             for (id, room) in promised.iter().filter(|(id, _)| chosen.contains(id)) {
                 let Some(record) = self.facts.record(*id) else { break };
                 let is_entangled = crate::around::matters(record, self.board);
-                if is_entangled || !request.fits(record, self.board, *room) {
+                if is_entangled
+                    || !request.fits(record, self.board, *room)
+                    || request.choices(record, self.board, *room).is_err()
+                {
                     break;
                 }
-                self.board.take(*room, &record.shape, request.views, Some(*id));
+                request.take(self.board, *room, *id, record);
                 placed.push((*id, *room));
             }
             if placed.len() == chosen.len() {
@@ -89,7 +117,8 @@ impl<'f> Cycle<'f> {
             let Some((_, index)) = rows.get_mut(line).and_then(BTreeSet::pop_first) else { return };
             let has_more = self.attempt(index, may_borrow);
             let Some(unit) = self.units.get(index) else { return };
-            let is_placed = matches!(unit.verdict, Some(Verdict::Placed | Verdict::Soon(_)));
+            let is_placed =
+                matches!(unit.verdict, Some(Verdict::Placed | Verdict::Soon(_) | Verdict::Volumes));
             // Only who has got something uses more of the queue's share than before.
             if let Some((turn, line)) =
                 turns.get_mut(line).zip(self.lines.get(line)).filter(|_| is_placed)
@@ -130,7 +159,7 @@ impl<'f> Cycle<'f> {
         };
         let Some(unit) = self.units.get_mut(index) else { return false };
         let line = self.lines.get_mut(unit.line);
-        let is_placed = matches!(verdict, Verdict::Placed | Verdict::Soon(_));
+        let is_placed = matches!(verdict, Verdict::Placed | Verdict::Soon(_) | Verdict::Volumes);
         let is_fifo = |line: &&mut Line<'f>| line.queue.is_some_and(|queue| queue.is_fifo);
         if let Some(line) = line.filter(is_fifo).filter(|_| !is_placed) {
             line.stopped_by.get_or_insert(index);
@@ -165,22 +194,19 @@ impl<'f> Cycle<'f> {
         if let Some(missing) = unit.standing.missing() {
             return Some(Block::Missing(missing));
         }
+        if let Some(larger) = self.larger_than_queue(unit.group, line) {
+            return Some(larger);
+        }
         if let Some(beyond) = unit.muster.beyond {
             return Some(Block::Beyond(beyond));
         }
         if self.facts.config.knows_volumes {
             let waiting = unit.standing.waiting.iter();
             let mut records = waiting.filter_map(|id| self.facts.record(*id));
-            let absent = records.find_map(|record| {
-                let pod = &record.pod;
-                let known = |claim: &&String| {
-                    let key = (pod.key.namespace.clone(), (*claim).clone());
-                    !self.facts.claims.contains_key(&key)
-                };
-                pod.claims.iter().find(known)
-            });
-            if let Some(claim) = absent {
-                return Some(Block::NoClaim(claim.clone()));
+            if let Some(trouble) =
+                records.find_map(|record| self.facts.storage.trouble(&record.pod))
+            {
+                return Some(Block::Claim(trouble));
             }
         }
         line.stopped_by.filter(|first| *first != index).map(Block::Behind)
@@ -243,6 +269,16 @@ impl<'f> Cycle<'f> {
         let stuck = match place(&request, self.board, chosen) {
             Ok(placed) => return Ok(placed),
             Err(stuck) => stuck,
+        };
+        let stuck = match likeness {
+            None if view == View::Now => {
+                // Not the first of them that does not fit is in the way of all behind it.
+                let mark = self.board.mark();
+                let placed = place_some(&request, self.board, chosen).len();
+                self.board.undo(mark);
+                Stuck { placed, ..stuck }
+            }
+            _ => stuck,
         };
         if let Some(likeness) = likeness {
             let told = (self.board.generation(), chosen.len(), stuck.clone());
@@ -319,6 +355,7 @@ impl<'f> Cycle<'f> {
             views: if view == View::Soon { SOON } else { NOW_AND_SOON },
             is_kept_out: self.is_kept_out(index),
             is_explained: view == View::Now,
+            ignores_selected: false,
             companions,
         }
     }
@@ -327,14 +364,26 @@ impl<'f> Cycle<'f> {
     pub(crate) fn settle_unit(&mut self, index: usize, view: View, placed: Placed) -> Verdict {
         let ids: Vec<Id> = placed.iter().map(|(id, _)| *id).collect();
         let ask = sum(self.facts, &ids);
+        let awaits_volumes = view == View::Now && self.await_volumes(&ids);
         let Some(unit) = self.units.get_mut(index) else { return Verdict::Placed };
         if let Some(line) = self.lines.get_mut(unit.line) {
             line.used.plus(&ask, 1);
         }
+        if awaits_volumes {
+            self.reserved.extend(placed.iter().copied());
+            // Nobody of a group is bound before the volumes of all are.
+            if !unit.standing.is_ready() {
+                unit.is_tried = true;
+                unit.verdict = Some(Verdict::Volumes);
+                return Verdict::Volumes;
+            }
+        }
         if view == View::Now {
             unit.used.plus(&ask, 1);
             unit.standing.to_mut().advance(self.facts, &ids);
-            self.bound.extend(placed);
+            if !awaits_volumes {
+                self.bound.extend(placed);
+            }
             unit.verdict = Some(Verdict::Placed);
             unit.is_tried = unit.standing.waiting.is_empty();
             return Verdict::Placed;

@@ -11,6 +11,7 @@ use crate::facts::{Facts, Group, Record, Stand};
 use crate::refuse::Refusals;
 use crate::room::{ALL, Board, NOW, NOW_AND_SOON, Views};
 use crate::slots::Id;
+use crate::storage::ClaimKey;
 use crate::{Decision, Delta, Doing, GroupKey, GroupReport, Pod, PodGroup, PodName, Reported};
 
 /// All that is known.
@@ -70,21 +71,40 @@ impl State {
             Delta::ClassGone(name) => {
                 facts.classes.remove(&name);
             }
-            Delta::Claim(claim) => {
-                facts.claims.insert(claim.key(), claim);
+            Delta::Budget(budget) => {
+                facts.budgets.insert(budget.key(), *budget);
             }
-            Delta::ClaimGone(namespace, name) => {
-                facts.claims.remove(&(namespace, name));
+            Delta::BudgetGone(namespace, name) => {
+                facts.budgets.remove(&(namespace, name));
             }
-            Delta::Volume(volume) => {
-                facts.volumes.insert(volume.name().to_owned(), *volume);
+            Delta::Storage(delta) => {
+                if let Some(claim) = facts.storage.apply(*delta) {
+                    self.forget_promises(&claim);
+                }
             }
-            Delta::VolumeGone(name) => {
-                facts.volumes.remove(&name);
-            }
+            Delta::ClaimWritten(written) => facts.storage.assumed_mut().written(&written),
             Delta::Doing(key, uid, doing) => self.doing(&key, &uid, doing),
             Delta::Failed(key, uid, doing) => self.failed(&key, &uid, &doing),
             Delta::Reported(reported) => self.was_reported(*reported),
+        }
+    }
+
+    /// A claim is not to be provisioned where its pod was to go: its group is placed anew.
+    fn forget_promises(&mut self, claim: &ClaimKey) {
+        let facts = &mut self.facts;
+        let groups: BTreeSet<Id> = facts
+            .storage
+            .users(claim)
+            .filter_map(|id| facts.record(id).map(|record| record.group))
+            .collect();
+        for id in groups {
+            let waiting = facts.groups.get(id).map(|group| group.waiting.clone());
+            for member in waiting.unwrap_or_default() {
+                if let Some(record) = facts.pods.get_mut(member) {
+                    // What its status names does not count any more.
+                    record.promised = Some(String::new());
+                }
+            }
         }
     }
 
@@ -110,7 +130,8 @@ impl State {
         });
         let ages = since.flat_map(|since| bounds.map(|bound| since.saturating_add(bound)));
         let refusals = self.refusals.ends().filter(|_| !facts.waiting.is_empty());
-        ages.chain(refusals).filter(|due| *due > now).min()
+        let volumes = facts.storage.assumed().ends();
+        ages.chain(refusals).chain(volumes).filter(|due| *due > now).min()
     }
 
     /// The names of all pods.
@@ -130,6 +151,7 @@ impl State {
     /// whoever carries them out tells of each pod again, or that it failed.
     pub fn decide(&mut self, now: i64) -> Vec<Decision> {
         self.refusals.pass(now, &mut self.board);
+        self.facts.storage.pass(now);
         let touched = std::mem::take(&mut self.touched);
         let decisions = Cycle::new(&self.facts, &mut self.board, now).run(&touched);
         for decision in &decisions {
@@ -143,6 +165,8 @@ impl State {
                 Decision::Evict { pod, uid, .. } => {
                     self.doing(pod, uid, Doing::Evicting);
                 }
+                Decision::BindClaim(bind) => self.facts.storage.assumed_mut().bind(bind),
+                Decision::ReleaseClaim(one) => self.facts.storage.assumed_mut().release(one),
                 Decision::Wait { pod, message, .. } => self.told(pod, message),
                 Decision::Report(report) => self.reported(report),
             }
@@ -253,6 +277,10 @@ impl State {
             charged: None,
         };
         let id = self.facts.pods.insert(name, record);
+        let Facts { pods, storage, .. } = &mut self.facts;
+        if let Some(record) = pods.get(id) {
+            storage.used_by(&record.pod, id, true);
+        }
         self.regroup(group, |group| {
             group.members.insert(id);
         });
@@ -268,6 +296,7 @@ impl State {
             group.waiting.remove(&id);
         });
         if let Some(record) = self.facts.pods.remove(key) {
+            self.facts.storage.used_by(&record.pod, id, false);
             self.tidy_group(&record.pod.group);
             self.facts.shapes.release(record.shape);
         }

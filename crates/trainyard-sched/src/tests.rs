@@ -11,4 +11,5 @@ mod press;
 mod queues;
 mod reports;
 mod state;
+mod volumes;
 mod world;

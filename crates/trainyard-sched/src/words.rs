@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::{Shortage, written};
+
 /// `node(s) had untolerated taint(s) {key: value}`
 pub(crate) fn taint(key: &str, value: &str) -> String {
     format!("node(s) had untolerated taint(s) {{{key}: {value}}}")
@@ -27,6 +29,38 @@ pub(crate) fn unavailable(nodes: usize, reasons: &BTreeMap<String, usize>) -> St
 pub(crate) fn with_gang(message: &str, gang: &str, members: usize) -> String {
     let message = message.trim_end_matches('.');
     format!("{message}. The {members} pods of {gang:?} start all together or not at all.")
+}
+
+/// Who is ahead in a queue that is served in order.
+pub(crate) fn behind(queue: &str, first: &str) -> String {
+    format!("queue {queue:?} is served in order (dequeueStrategy fifo) and {first:?} is ahead")
+}
+
+/// How many of a group's pods fit.
+pub(crate) fn fitting(fit: usize, all: usize) -> String {
+    format!("{fit} of {all} pods fit")
+}
+
+/// What is short, and by how much.
+pub(crate) fn shortage(short: &Shortage) -> String {
+    let Shortage { resource, asked, free, most_on_one_node, per_member } = short;
+    let of = |amount: i64| written(resource, amount);
+    if asked > free {
+        return too_little(resource, *asked, *free);
+    }
+    format!(
+        "{resource}: {} asked for in one pod, no node has more than {} free: {} too little",
+        of(*per_member),
+        of(*most_on_one_node),
+        of(per_member - most_on_one_node)
+    )
+}
+
+/// The same of one resource, all nodes together.
+pub(crate) fn too_little(resource: &str, asked: i64, free: i64) -> String {
+    let of = |amount: i64| written(resource, amount);
+    let lack = of(asked.saturating_sub(free));
+    format!("{resource}: {} asked for, {} free: {lack} too little", of(asked), of(free))
 }
 
 /// Volcano's sentence about a group: members by state, those that wait by cause, the first cause.
@@ -59,6 +93,23 @@ mod tests {
             "0/2 nodes are available: 1 Insufficient cpu, 2 Insufficient memory."
         );
         assert_eq!(unavailable(0, &BTreeMap::new()), "no nodes available to schedule pods");
+    }
+
+    #[test]
+    fn what_is_short_is_told_in_all_or_on_one_node() {
+        let short = Shortage {
+            resource: "cpu".to_owned(),
+            asked: 8_000,
+            free: 6_000,
+            most_on_one_node: 3_000,
+            per_member: 4_000,
+        };
+        assert_eq!(shortage(&short), "cpu: 8 asked for, 6 free: 2 too little");
+        let spread = Shortage { free: 9_000, ..short };
+        assert_eq!(
+            shortage(&spread),
+            "cpu: 4 asked for in one pod, no node has more than 3 free: 1 too little"
+        );
     }
 
     #[test]

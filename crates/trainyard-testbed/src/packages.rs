@@ -15,7 +15,7 @@ pub const OUTBOUND: [(&str, &str); 3] =
 /// A browser, which the cases about pages look through.
 pub const BROWSER: [(&str, &str); 1] = [("chromium", "chromium")];
 
-/// Installs what is missing of these programs, each with its package, where this is root's to do; else says
+/// Installs what is missing of these programs (names or whole paths), each with its package, where this is root's to do; else says
 /// what is. Cases that need them say so themselves.
 pub async fn install(programs: &[(&str, &str)]) -> Result<()> {
     let missing = missing(programs);
@@ -49,7 +49,8 @@ async fn apt(words: &[&str]) -> Result<bool> {
     Ok(status.context("cannot run `apt-get`")?.success())
 }
 
-fn missing<'a>(programs: &[(&str, &'a str)]) -> Vec<&'a str> {
+/// The packages of those programs that are not there.
+pub(crate) fn missing<'a>(programs: &[(&str, &'a str)]) -> Vec<&'a str> {
     programs.iter().filter(|(name, _)| !is_there(name)).map(|(_, package)| *package).collect()
 }
 

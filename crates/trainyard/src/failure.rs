@@ -12,6 +12,8 @@ pub(crate) const UNSCHEDULABLE: u8 = 4;
 pub(crate) const DEADLINE: u8 = 5;
 /// Exit code: a signal ended the command before its work was done.
 pub(crate) const INTERRUPTED: u8 = 130;
+/// Exit code: whoever read the output of a run has left, as a shell counts the signal of a closed pipe.
+pub(crate) const CLOSED_PIPE: u8 = 141;
 /// Exit code: anything else.
 pub(crate) const OTHER: u8 = 1;
 
@@ -44,6 +46,11 @@ impl Failure {
     /// Everything there is to say has been said; only the exit code is left.
     pub(crate) const fn told(code: u8) -> Self {
         Self::new(code, Vec::new())
+    }
+
+    /// The problems in one line, for a sentence that has them as its reason.
+    pub(crate) fn words(&self) -> String {
+        self.problems.join("; ")
     }
 
     /// Whether there is nothing more to say.
@@ -80,12 +87,16 @@ impl Failure {
     /// Several failures as one: every problem is told, the first decides the exit code.
     pub(crate) fn all(failures: Vec<Self>) -> Result<(), Self> {
         let mut failures = failures.into_iter();
-        let Some(mut first) = failures.next() else { return Ok(()) };
-        for next in failures {
-            first.problems.extend(next.problems);
-            first.hint = first.hint.or(next.hint);
-        }
-        Err(first)
+        let Some(first) = failures.next() else { return Ok(()) };
+        Err(failures.fold(first, Self::and))
+    }
+
+    /// Both failures as one: every problem is told, the first decides the exit code.
+    #[must_use]
+    pub(crate) fn and(mut self, next: Self) -> Self {
+        self.problems.extend(next.problems);
+        self.hint = self.hint.or(next.hint);
+        self
     }
 
     /// Says where the problems are.

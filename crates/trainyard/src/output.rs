@@ -1,6 +1,7 @@
 //! The one place that writes to the terminal.
 
 use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::Failure;
 
@@ -9,10 +10,22 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_bytes(text.as_bytes())
 }
 
+/// Whether nobody may be there any more to read.
+static LOSS_IS_FORGIVEN: AtomicBool = AtomicBool::new(false);
+
+/// From now on it is no failure that standard output cannot be written: its terminal is gone, and work
+/// that is to be ended in order goes on.
+pub(crate) fn forgive_loss() {
+    LOSS_IS_FORGIVEN.store(true, Ordering::Relaxed);
+}
+
 /// The same for what need not be text.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| Failure::output(&error))
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if !LOSS_IS_FORGIVEN.load(Ordering::Relaxed) => Err(Failure::output(&error)),
+        _ => Ok(()),
+    }
 }
 
 /// Says something to people on standard error.

@@ -32,6 +32,25 @@ pub(crate) fn items<'a>(
     at(object, path).as_array().into_iter().flatten()
 }
 
+/// A text on one line, for a cell of a table: its lines follow each other.
+pub(crate) fn one_line(text: &str) -> String {
+    let lines = text.split(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']);
+    let lines: Vec<String> =
+        lines.map(|line| harmless(line.trim())).filter(|line| !line.is_empty()).collect();
+    lines.join(" ")
+}
+
+/// A text with its line breaks, without blank lines and without what a terminal would obey.
+pub(crate) fn lines(text: &str) -> String {
+    let lines: Vec<String> = text
+        .trim()
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| harmless(line.trim_end()))
+        .collect();
+    lines.join("\n")
+}
+
 /// A text that does nothing to a terminal: control characters are shown, not obeyed.
 pub(crate) fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -16,7 +16,7 @@ use crate::output::Output;
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
     tests: Vec<Built>,
-    /// The binary as it is shipped, built for debugging.
+    /// The binary with the features it is shipped with.
     pub(crate) binary: Option<PathBuf>,
 }
 
@@ -33,10 +33,11 @@ impl Programs {
 /// Compiles what these tiers run; nothing when something does not compile.
 pub(crate) async fn compile(
     tiers: &[Tier],
+    dist: bool,
     output: &mut Output,
 ) -> Result<(Verdict, Option<Programs>)> {
     let mut programs = Programs::default();
-    for words in commands(tiers) {
+    for words in commands(tiers, dist) {
         let started = Instant::now();
         let Some(built) = build(&words, output).await? else {
             return Ok((Verdict::failure("it does not compile".to_owned()), None));
@@ -56,7 +57,7 @@ pub(crate) async fn compile(
 
 /// The words of Cargo that compile it. The tests are chosen out of the whole workspace: a package by itself
 /// has fewer features, and all it depends on would be compiled once more.
-fn commands(tiers: &[Tier]) -> Vec<Vec<&'static str>> {
+fn commands(tiers: &[Tier], dist: bool) -> Vec<Vec<&'static str>> {
     let mut commands = Vec::new();
     if tiers.contains(&Tier::Unit) {
         commands.push(vec!["test", "--workspace", "--no-run"]);
@@ -76,7 +77,11 @@ fn commands(tiers: &[Tier]) -> Vec<Vec<&'static str>> {
         commands.push(words);
     }
     if tiers.iter().any(|tier| tier.runs_binary()) {
-        commands.push(vec!["build", "--package", "trainyard"]);
+        let mut words = vec!["build", "--package", "trainyard"];
+        if dist {
+            words.extend(["--profile", "dist"]);
+        }
+        commands.push(words);
     }
     commands
 }
@@ -88,7 +93,7 @@ mod tests {
     #[test]
     fn each_thing_is_compiled_once() {
         let lines = |tiers: &[Tier]| {
-            commands(tiers).into_iter().map(|words| words.join(" ")).collect::<Vec<_>>()
+            commands(tiers, false).into_iter().map(|words| words.join(" ")).collect::<Vec<_>>()
         };
         assert_eq!(lines(&[Tier::Fmt, Tier::Unit]), ["test --workspace --no-run"]);
         assert_eq!(
@@ -103,6 +108,8 @@ mod tests {
                 "build --package trainyard"
             ]
         );
+        let shipped = commands(&[Tier::Kubelet], true);
+        assert_eq!(shipped[1].join(" "), "build --package trainyard --profile dist");
     }
 
     #[test]

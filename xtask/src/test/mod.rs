@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::builder::FalseyValueParser;
 use tokio::task::JoinSet;
+use trainyard_testbed::cluster::{Cluster, image};
 use trainyard_testbed::control_plane::{Binaries, Program};
 
 use crate::output::Output;
@@ -23,6 +24,7 @@ use report::{Report, Verdict};
 use tiers::{Tier, selected};
 
 #[derive(Debug, clap::Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a yes or no of its own")]
 pub(crate) struct Arguments {
     /// Run only this tier; may be given several times.
     #[arg(long = "tier", value_name = "NAME", conflicts_with = "quick")]
@@ -33,6 +35,9 @@ pub(crate) struct Arguments {
     /// A tier that cannot run here is a failure. Set in CI.
     #[arg(long, env = "CI", value_parser = FalseyValueParser::new())]
     ci: bool,
+    /// Build the binary as it is shipped; that takes minutes.
+    #[arg(long, env = "TRAINYARD_DIST", value_parser = FalseyValueParser::new())]
+    dist: bool,
     /// Write `docs/kubectl.md` from what the tier `yard` gives.
     #[arg(long)]
     write_docs: bool,
@@ -43,8 +48,10 @@ pub(crate) struct Arguments {
 /// Something that went on beside others.
 enum Ended {
     Tier(Tier, Verdict, Output, Duration),
-    /// The control plane's programs are there, or cannot be had.
-    ControlPlane,
+    /// These programs of Kubernetes are there, or cannot be had.
+    Programs(Vec<Program>),
+    /// The image of TensorFlow is there, or cannot be had.
+    Image,
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
@@ -53,6 +60,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
         tiers: selected(named, arguments.filter.is_some()),
         filter: arguments.filter,
         ci: arguments.ci,
+        dist: arguments.dist,
         write_docs: arguments.write_docs,
         programs: OnceLock::new(),
     };
@@ -64,10 +72,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode> {
 async fn play_all(run: Arc<Run>) -> Result<Report> {
     let started = Instant::now();
     let mut tasks = JoinSet::new();
-    let wanted: Vec<_> = run.tiers.iter().flat_map(|tier| tier.control_plane()).copied().collect();
-    let mut waits_for_go = !wanted.is_empty();
-    if waits_for_go {
-        tasks.spawn(provide(wanted));
+    let mut to_build = batches(&run.tiers).into_iter();
+    let mut there = Vec::new();
+    to_build.next().map(|wanted| tasks.spawn(provide(wanted)));
+    if run.tiers.contains(&Tier::Kubelet) && run.filter.is_none() {
+        tasks.spawn(make_image());
     }
     let mut waiting = in_line(&run.tiers);
     // Alone, it is followed at the terminal; beside others, its words would be torn.
@@ -76,7 +85,7 @@ async fn play_all(run: Arc<Run>) -> Result<Report> {
     let mut report = Report::default();
     loop {
         let built = !waiting.contains(&Tier::Build) && !running.contains(&Tier::Build);
-        while let Some(tier) = take_next(&mut waiting, &running, built, !waits_for_go) {
+        while let Some(tier) = take_next(&mut waiting, &running, built, &there) {
             println!("=== {tier}: {}", tier.purpose());
             running.push(tier);
             tasks.spawn(play_one(Arc::clone(&run), tier, alone));
@@ -85,7 +94,11 @@ async fn play_all(run: Arc<Run>) -> Result<Report> {
             break;
         }
         match tasks.join_next().await {
-            Some(Ok(Ended::ControlPlane)) => waits_for_go = false,
+            Some(Ok(Ended::Programs(built))) => {
+                there.extend(built);
+                to_build.next().map(|wanted| tasks.spawn(provide(wanted)));
+            }
+            Some(Ok(Ended::Image)) => {}
             Some(Ok(Ended::Tier(tier, verdict, output, took))) => {
                 running.retain(|other| *other != tier);
                 show(tier, &verdict, &output, took);
@@ -97,6 +110,17 @@ async fn play_all(run: Arc<Run>) -> Result<Report> {
     }
     report.end(started.elapsed());
     Ok(report)
+}
+
+/// The programs that these tiers need, in the order in which they are built: what only the last tier needs comes
+/// last.
+fn batches(tiers: &[Tier]) -> Vec<Vec<Program>> {
+    let wanted = |program: &Program| tiers.iter().any(|tier| tier.programs().contains(program));
+    let (first, then): (Vec<_>, Vec<_>) = Program::ALL
+        .into_iter()
+        .filter(wanted)
+        .partition(|program| Program::CONTROL_PLANE.contains(program));
+    [first, then].into_iter().filter(|batch| !batch.is_empty()).collect()
 }
 
 /// Those with pods as processes come before all others of their price: there is one of them at a time, and the
@@ -111,10 +135,10 @@ fn take_next(
     waiting: &mut Vec<Tier>,
     running: &[Tier],
     built: bool,
-    control_plane: bool,
+    there: &[Program],
 ) -> Option<Tier> {
     let ready = |tier: &Tier| {
-        (built || !tier.runs_tests()) && (control_plane || tier.control_plane().is_empty())
+        (built || !tier.runs_tests()) && tier.programs().iter().all(|name| there.contains(name))
     };
     let line: Vec<_> = waiting.iter().map(|tier| (tier.demand(), ready(tier))).collect();
     let demands: Vec<_> = running.iter().map(|tier| tier.demand()).collect();
@@ -128,15 +152,25 @@ async fn play_one(run: Arc<Run>, tier: Tier, alone: bool) -> Ended {
     Ended::Tier(tier, verdict, output, started.elapsed())
 }
 
-/// Builds the control plane's programs in what time the first tiers leave. What goes wrong is told by the
-/// tiers that need them.
+/// Builds programs of Kubernetes in what time the first tiers leave. What goes wrong is told by the tiers that
+/// need them.
 async fn provide(wanted: Vec<Program>) -> Ended {
     if let Ok(None) = Binaries::obstacle(&wanted).await
         && let Err(error) = Binaries::provide(&wanted).await
     {
         eprintln!("error: {error:#}");
     }
-    Ended::ControlPlane
+    Ended::Programs(wanted)
+}
+
+/// Makes the image of TensorFlow, which is waited for by those who need it. What goes wrong is told by the tier.
+async fn make_image() -> Ended {
+    if let Ok(None) = Cluster::obstacle().await
+        && let Err(error) = image::tensorflow().await
+    {
+        eprintln!("error: {error:#}");
+    }
+    Ended::Image
 }
 
 fn show(tier: Tier, verdict: &Verdict, output: &Output, took: Duration) {
@@ -158,7 +192,7 @@ mod tests {
         let mut steps = Vec::new();
         loop {
             let built = !waiting.contains(&Tier::Build) && !running.contains(&Tier::Build);
-            while let Some(tier) = take_next(&mut waiting, &running, built, true) {
+            while let Some(tier) = take_next(&mut waiting, &running, built, &Program::ALL) {
                 running.push(tier);
             }
             if running.is_empty() {
@@ -189,9 +223,16 @@ mod tests {
 
     #[test]
     fn what_needs_the_control_plane_waits_for_it() {
-        let mut waiting = vec![Tier::Cluster, Tier::Attack];
-        assert_eq!(take_next(&mut waiting, &[], true, false), Some(Tier::Attack));
-        assert_eq!(take_next(&mut waiting, &[], true, false), None);
-        assert_eq!(take_next(&mut waiting, &[], true, true), Some(Tier::Cluster));
+        let mut waiting = vec![Tier::Kubelet, Tier::Cluster, Tier::Attack];
+        let [control_plane, rest] = &batches(&waiting)[..] else { panic!("two batches") };
+        assert_eq!(*control_plane, Program::CONTROL_PLANE);
+        assert_eq!(rest.first(), Some(&Program::Kubelet));
+        let mut next = |there: &[Program]| take_next(&mut waiting, &[], true, there);
+        assert_eq!(next(&[]), Some(Tier::Attack));
+        assert_eq!(next(&[]), None);
+        assert_eq!(next(control_plane), Some(Tier::Cluster));
+        assert_eq!(next(control_plane), None);
+        assert_eq!(next(&Program::ALL), Some(Tier::Kubelet));
+        assert!(batches(&[Tier::Fmt]).is_empty());
     }
 }

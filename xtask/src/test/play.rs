@@ -27,6 +27,8 @@ pub(crate) struct Run {
     pub(crate) filter: Option<String>,
     /// What cannot run is a failure.
     pub(crate) ci: bool,
+    /// The binary is built as it is shipped.
+    pub(crate) dist: bool,
     /// Documents are written from what the tests find.
     pub(crate) write_docs: bool,
     /// What [`Tier::Build`] compiled.
@@ -50,7 +52,7 @@ impl Run {
             }
             Work::Tidy => Ok(Verdict::Ran(tidy::run(output).await?)),
             Work::Build => {
-                let (verdict, programs) = build::compile(&self.tiers, output).await?;
+                let (verdict, programs) = build::compile(&self.tiers, self.dist, output).await?;
                 if let Some(programs) = programs {
                     // There is one tier that builds.
                     let _ = self.programs.set(programs);

@@ -104,6 +104,7 @@ fn bounds() -> Vec<Draft> {
             for field in [
                 "activeDeadlineSeconds",
                 "backoffLimit",
+                "nodeLossTolerationSeconds",
                 "startTimeoutSeconds",
                 "ttlSecondsAfterFinished",
             ] {
@@ -136,6 +137,14 @@ fn bounds() -> Vec<Draft> {
             job["spec"][field] = json!(-1);
         }));
     }
+    drafts.push(refused("a negative toleration", NOT_NEGATIVE, |job| {
+        run_policy(job, "nodeLossTolerationSeconds", json!(-1));
+    }));
+    drafts.push(refused(
+        "a toleration beyond 32 bits",
+        "should be less than or equal to 2147483647",
+        |job| run_policy(job, "nodeLossTolerationSeconds", json!(2_147_483_648_i64)),
+    ));
     drafts.push(refused("a negative start time-out", NOT_NEGATIVE, |job| {
         run_policy(job, "startTimeoutSeconds", json!(-1));
     }));

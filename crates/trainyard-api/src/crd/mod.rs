@@ -117,6 +117,14 @@ fn columns() -> Value {
         {"name": "State", "type": "string", "jsonPath": ".status.conditions[-1:].type"},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
         wide("Restarts", "integer", ".status.restarts", "Restarts that count towards backoffLimit."),
+        wide(
+            "Unavailable", "string", ".status.unavailableReplicas[0].replica",
+            "The first replica that has started and does not run now.",
+        ),
+        wide(
+            "Since", "date", ".status.unavailableReplicas[0].since",
+            "Since when that replica does not run.",
+        ),
         wide("Failure", "string", ".status.failure.kind", "What ended a job that failed."),
         wide("Message", "string", ".status.conditions[-1:].message", "The last condition's message."),
     ])
@@ -124,6 +132,8 @@ fn columns() -> Value {
 
 #[cfg(test)]
 mod tests {
+    use trainyard_schema::jsonpath::Path;
+
     use super::*;
 
     /// `kubectl apply` keeps the whole definition in an annotation of at most 262,144 bytes.
@@ -159,6 +169,30 @@ mod tests {
             .map(|column| column["name"].as_str().unwrap())
             .collect();
         assert_eq!(plain, ["State", "Age"]);
+    }
+
+    #[test]
+    fn the_wide_table_names_the_first_replica_that_is_away_and_since_when() {
+        let shown = |status: Value| {
+            let job = json!({"status": status});
+            ["State", "Unavailable", "Since"].map(|name| {
+                let columns = columns();
+                let column = columns.as_array().unwrap().iter().find(|one| one["name"] == name);
+                let path = Path::parse(column.unwrap()["jsonPath"].as_str().unwrap()).unwrap();
+                path.find(&job).first().map(|found| found.as_str().unwrap().to_owned())
+            })
+        };
+        let conditions = json!([{"type": "Created"}, {"type": "Restarting"}]);
+        let away = |replica: &str| json!({"replica": replica, "since": "2026-01-01T00:00:00Z"});
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            shown(json!({
+                "conditions": conditions,
+                "unavailableReplicas": [away("ps-0"), away("worker-1")],
+            })),
+            [some("Restarting"), some("ps-0"), some("2026-01-01T00:00:00Z")]
+        );
+        assert_eq!(shown(json!({"conditions": conditions})), [some("Restarting"), None, None]);
     }
 
     #[test]

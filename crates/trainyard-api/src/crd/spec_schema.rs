@@ -122,6 +122,12 @@ fn run_policy(depth: Depth) -> Value {
             &[names::MANAGED_BY_US, names::MANAGED_BY_MULTIKUEUE],
             "Who looks after the job. Left out: this operator. Cannot be changed.",
         ),
+        "nodeLossTolerationSeconds": count(
+            "Seconds that a pod stays bound to a node that cannot be reached or is not ready, \
+                before it is taken away: the tolerations of node.kubernetes.io/unreachable and \
+                node.kubernetes.io/not-ready on pods whose template does not set them. Left out: \
+                as the cluster has it, usually 300.",
+        ),
         "restartScope": choice(
             &["Replica", "Job", ""],
             "What is restarted when a replica is. Replica (the default): that replica alone. \

@@ -45,6 +45,7 @@ pub(super) fn status() -> Value {
             },
             "runningTime": time("When all replicas first ran."),
             "startTime": time("When the operator first acted on the job, or when it was last resumed."),
+            "unavailableReplicas": unavailable_replicas(),
         },
     })
 }
@@ -53,7 +54,7 @@ fn conditions() -> Value {
     json!({
         "type": "array",
         "description": "Conditions in the order of their last change: Created, Running, \
-            Restarting, Succeeded, Suspended, Failed.",
+            Restarting, ReplicaFailure, Succeeded, Suspended, Failed.",
         "items": {
             "type": "object",
             "required": ["status", "type"],
@@ -108,6 +109,7 @@ fn replica_statuses() -> Value {
                     },
                 },
                 "running": count("Left as older operators wrote it."),
+                "startedIndexes": text("Indexes that have started at least once, as 0-3,5."),
                 "selector": text("Label selector of the type's pods, for autoscalers."),
                 "succeeded": count("Replicas that have completed."),
             },
@@ -133,6 +135,22 @@ fn replica_records() -> Value {
                 "restarts": count("Restarts that count, in place and by a new pod."),
                 "streak": count("New pods since the last long run; decides how long the next one waits."),
                 "uid": text("The pod that was last examined."),
+            },
+        },
+    })
+}
+
+fn unavailable_replicas() -> Value {
+    json!({
+        "type": "array",
+        "description": "Replicas that have started and do not run now, the first few of them.",
+        "items": {
+            "type": "object",
+            "properties": {
+                "message": text("Why, for people."),
+                "reason": text("Why, in one word: NodeUnreachable, Deleted, Failed."),
+                "replica": text("The replica, as worker-0."),
+                "since": time("Since when it does not run, as far as is known."),
             },
         },
     })
@@ -164,7 +182,8 @@ mod tests {
     use crate::{
         replica::ReplicaType,
         status::{
-            Condition, ConditionType, Failure, FailureKind, JobStatus, ReplicaRecord, ReplicaStatus,
+            Condition, ConditionType, Failure, FailureKind, JobStatus, ReplicaRecord,
+            ReplicaStatus, UnavailableReplica,
         },
     };
 
@@ -187,6 +206,7 @@ mod tests {
                     succeeded: 1,
                     failed: 1,
                     completed_indexes: text(),
+                    started_indexes: text(),
                     selector: text(),
                 },
             )]),
@@ -206,6 +226,12 @@ mod tests {
                 disruptions: 1,
                 streak: 1,
                 last_restart_time: now,
+            }],
+            unavailable_replicas: vec![UnavailableReplica {
+                replica: text(),
+                since: Timestamp::UNIX_EPOCH,
+                reason: text(),
+                message: text(),
             }],
             failure: Some(Failure {
                 kind: FailureKind::StartTimeout,

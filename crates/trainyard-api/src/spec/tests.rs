@@ -57,13 +57,15 @@ fn run_policy_fields_are_read_at_both_places() {
     let spec = read(json!({
         "tfReplicaSpecs": replicas(), "cleanPodPolicy": "None", "backoffLimit": 3,
         "ttlSecondsAfterFinished": 7, "activeDeadlineSeconds": 9,
-        "runPolicy": {"backoffLimit": 5, "cleanPodPolicy": null, "startTimeoutSeconds": 11},
+        "runPolicy": {"backoffLimit": 5, "cleanPodPolicy": null, "startTimeoutSeconds": 11,
+            "nodeLossTolerationSeconds": 13},
     }));
     assert_eq!(spec.run_policy.clean_pod_policy, Some(CleanPodPolicy::None));
     assert_eq!(spec.run_policy.backoff_limit, Some(5));
     assert_eq!(spec.run_policy.ttl_seconds, Some(7));
     assert_eq!(spec.run_policy.deadline_seconds, Some(9));
     assert_eq!(spec.run_policy.start_timeout_seconds, Some(11));
+    assert_eq!(spec.run_policy.node_loss_toleration_seconds, Some(13));
 }
 
 #[test]

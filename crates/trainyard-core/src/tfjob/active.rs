@@ -10,19 +10,21 @@ use super::{
     Observed, counts,
     draft::Draft,
     failure::sentence,
-    gang::Gang,
+    gang::{self, Gang},
     limits,
     objects::Builder,
+    refused,
     removal::{pod_removal, service_removal},
     restart::{Judgement, Lost, count_in_place, due, judge},
-    roster::{Roster, Standing},
+    roster::{Roster, Slot, Standing},
     running::{first_waiting, runs, warnings},
     success::{out_of_workers, succeeded},
-    suspend, tensorboard,
+    suspend, tensorboard, unavailable,
 };
 use crate::{
     child::Child,
     config::Config,
+    phase::Phase,
     plan::{Event, Mark, Plan, Stage, Write},
 };
 
@@ -39,6 +41,13 @@ pub(super) fn plan(
     let roster = Roster::new(name, spec, &draft.status, seen.pods, seen.services);
     counts::update(&mut draft.status, name, spec, &roster);
     let in_place = count_in_place(&roster, &mut draft.status);
+    let gang = Gang::new(seen, spec, &draft.before, config);
+    gang::note_waiting(&mut draft, gang.as_ref());
+    // A pod may run, and end, before its group says that it has a node.
+    let has_begun = |slot: &Slot<'_>| slot.pod.is_some_and(|pod| pod.phase != Phase::Pending);
+    if draft.status.start_time.is_none() && roster.slots.iter().any(has_begun) {
+        draft.status.start_time = Some(draft.second());
+    }
     if succeeded(spec, &roster) {
         draft.succeed();
         return draft.into_end(Some(spec));
@@ -47,29 +56,42 @@ pub(super) fn plan(
         return suspend::plan(draft);
     }
     suspend::resume(&mut draft);
-    let gang = Gang::new(seen, spec, &draft.before, config);
-    let held = gang.as_ref().and_then(Gang::holds_back);
+    let held = gang.as_ref().and_then(Gang::waits);
+    // Whoever waits for nodes has not begun.
     if draft.status.start_time.is_none() && held.is_none() {
         draft.status.start_time = Some(draft.second());
     }
-    let Draft { status, before, .. } = &mut draft;
-    let judgement = judge(spec, &roster, &in_place, status, before, now, config);
-    tensorboard::judge(status, &roster, now, config);
+    let mut causes = unavailable::causes(spec, &roster, &draft.status);
+    let judgement = judge(spec, &roster, &in_place, &mut draft.status, now, config);
+    tensorboard::judge(&mut draft.status, &roster, now, config);
+    let held = held.as_deref().or(seen.create_failure);
     if ends_by_failure(&mut draft, spec, &roster, &judgement)
-        || ends_by_time(&mut draft, spec, &roster, held.as_deref())
+        || ends_by_time(&mut draft, spec, &roster, held)
     {
         return draft.into_end(Some(spec));
     }
-    tell_restarts(&mut draft, &judgement.restarted);
+    let is_set = tell_restarts(&mut draft, &judgement.restarted);
     let roster = Roster::new(name, spec, &draft.status, seen.pods, seen.services);
     counts::update(&mut draft.status, name, spec, &roster);
-    if !draft.status.is(ConditionType::Running) && runs(spec, &roster) {
+    unavailable::add_restarts(&mut causes, &judgement.restarted);
+    let is_short = unavailable::update(&mut draft, spec, &roster, &causes, is_set);
+    let runs_now = runs(spec, &roster) || is_back(spec, &roster, &draft.status);
+    if !is_short && !draft.status.is(ConditionType::Running) && runs_now {
         let message = format!("TFJob {name} is running.");
         draft.set(ConditionType::Running, "TFJobRunning", message);
         draft.status.running_time = draft.status.running_time.or(Some(draft.second()));
         draft.marks.push(Mark::Running);
     }
     keep(draft, spec, &roster, gang.as_ref())
+}
+
+/// Returns true if a job that ran runs again although not all replicas do: others than before have been asked
+/// for meanwhile. A new attempt of the whole job runs only when all do.
+fn is_back(spec: &TfJobSpec, roster: &Roster<'_>, status: &JobStatus) -> bool {
+    status.is(ConditionType::Restarting)
+        && status.running_time.is_some()
+        && spec.run_policy.restart_scope == RestartScope::Replica
+        && roster.slots.iter().any(Slot::runs)
 }
 
 fn ends_by_failure(
@@ -156,9 +178,10 @@ fn tell_exit(draft: &mut Draft<'_>, lost: &Lost) {
     }
 }
 
-fn tell_restarts(draft: &mut Draft<'_>, restarted: &[Lost]) {
+/// Sets the condition for restarts that have just been recorded; returns true if there are any.
+fn tell_restarts(draft: &mut Draft<'_>, restarted: &[Lost]) -> bool {
     if draft.status.attempt == draft.before.attempt && restarted.is_empty() {
-        return;
+        return false;
     }
     let name = draft.meta().name.clone();
     for lost in restarted {
@@ -172,9 +195,10 @@ fn tell_restarts(draft: &mut Draft<'_>, restarted: &[Lost]) {
         ),
         None => format!("job {name} is restarting because one of its pods disappeared."),
     };
-    draft.set(ConditionType::Restarting, "TFJobRestarting", message.clone());
+    draft.update(ConditionType::Restarting, "TFJobRestarting", message.clone());
     draft.events.push(Event::warning("TFJobRestarting", message));
     draft.marks.push(Mark::Restarted);
+    true
 }
 
 /// Stages what keeps the job as it was asked for.
@@ -184,25 +208,26 @@ fn keep(
     roster: &Roster<'_>,
     gang: Option<&Gang<'_>>,
 ) -> Plan {
-    let mut plan = Plan { notices: warnings(roster), ..Plan::default() };
+    // What a group says is not said again of each of its pods.
+    let is_running = draft.status.is(ConditionType::Running);
+    let is_said = !is_running && gang.is_some_and(Gang::has_obstacle);
+    let mut plan = Plan { notices: warnings(roster, is_said), ..Plan::default() };
     let builder = Builder { meta: draft.meta(), spec, config: draft.config };
-    let mut first = Stage { writes: Vec::new(), events: std::mem::take(&mut draft.events) };
-    let urgent = draft.is_urgent();
-    if urgent || counts_are_due(&draft, &mut plan) {
-        first.writes.extend(draft.write());
-    }
+    let mut first = Stage::default();
     let mut second = Stage::default();
     let (services, mut pods) =
         tensorboard::writes(&builder, roster, &draft.status, draft.now, &mut plan);
-    let held = gang.is_some_and(|gang| gang.holds_back().is_some());
+    let held = gang.is_some_and(|gang| gang.waits().is_some());
     if let Some(gang) = gang {
         first.writes.extend(gang.write(&builder));
         gang.tell(&draft, spec, &mut plan);
     }
+    let all = pods.len();
     if held {
-        // A job that waits for room takes none.
+        // Nobody looks at the progress of a job that waits for nodes.
         pods.retain(|write| !matches!(write, Write::Create(..)));
     }
+    let mut is_withheld = pods.len() < all;
     first.writes.extend(services);
     second.writes.extend(pods);
     for slot in &roster.slots {
@@ -221,32 +246,51 @@ fn keep(
     for pod in roster.surplus.iter().copied().chain(leaving.filter_map(|slot| slot.pod)) {
         second.writes.extend(pod_removal(pod, draft.now, draft.config, &mut plan));
     }
-    if !held {
-        create_missing(&draft, &builder, roster, &mut second, &mut plan);
-    }
+    is_withheld |= create_missing(&draft, &builder, roster, gang, &mut second, &mut plan);
     look_ahead(&draft, spec, &mut plan);
+    let mut creations = first.writes.iter().chain(&second.writes);
+    let is_complete = !is_withheld && !creations.any(|write| matches!(write, Write::Create(..)));
+    refused::update(&mut draft, is_complete);
+    record(&mut draft, &mut first, &mut plan);
     plan.push(first);
     plan.push(second);
     plan
 }
 
+/// Stages the status, before everything else, unless it may wait.
+fn record(draft: &mut Draft<'_>, stage: &mut Stage, plan: &mut Plan) {
+    if draft.is_urgent() || counts_are_due(draft, plan) {
+        stage.writes.splice(0..0, draft.write());
+    }
+    stage.events.append(&mut draft.events);
+}
+
+/// Stages the missing pods; returns true if the gang withholds one of them.
 fn create_missing(
     draft: &Draft<'_>,
     builder: &Builder<'_>,
     roster: &Roster<'_>,
+    gang: Option<&Gang<'_>>,
     stage: &mut Stage,
     plan: &mut Plan,
-) {
+) -> bool {
     // A new attempt begins when the last pod of the old one is gone: its programs would talk to it.
     if roster.slots.iter().any(|slot| slot.standing == Standing::Stale)
         || roster.surplus.iter().any(|pod| pod.attempt < draft.status.attempt)
     {
-        return;
+        return false;
     }
     let scope = builder.spec.run_policy.restart_scope;
     let scope = if draft.status.attempt > 0 { scope } else { RestartScope::Replica };
     let mut overridden = false;
-    for slot in roster.slots.iter().filter(|slot| slot.standing == Standing::Missing) {
+    let is_admitted = |slot: &&Slot<'_>| {
+        let one = builder.spec.replicas.get(&slot.id.kind);
+        let admits =
+            |gang: &Gang<'_>| one.is_none_or(|one| gang.admits(&draft.config.gang, &one.template));
+        gang.is_none_or(admits)
+    };
+    let missing = || roster.slots.iter().filter(|slot| slot.standing == Standing::Missing);
+    for slot in missing().filter(is_admitted) {
         let due = due(&draft.status, slot, scope, draft.config);
         if draft.now < due {
             plan.look_again(due);
@@ -267,6 +311,7 @@ fn create_missing(
             "Restart policy in pod template will be overwritten by restart policy in replica spec",
         ));
     }
+    !missing().all(|slot| is_admitted(&slot))
 }
 
 /// Whether changed counts have been held back long enough.

@@ -17,6 +17,30 @@ pub(super) fn set(
     put(status, kind, true, reason, message, now);
 }
 
+/// Sets a condition to true with the latest message; the place and the times of one that held before stay.
+pub(super) fn update(
+    status: &mut JobStatus,
+    kind: ConditionType,
+    reason: &str,
+    message: String,
+    now: Timestamp,
+) {
+    let known = status.conditions.iter_mut().find(|c| c.kind == kind && c.holds());
+    match known.filter(|c| c.reason == reason) {
+        Some(condition) if condition.message != message => {
+            condition.message = message;
+            condition.last_update_time = Some(now);
+        }
+        Some(_) => {}
+        None => put(status, kind, true, reason, message, now),
+    }
+}
+
+/// Takes a condition away.
+pub(super) fn remove(status: &mut JobStatus, kind: ConditionType) {
+    status.conditions.retain(|condition| condition.kind != kind);
+}
+
 /// Sets a condition to false, keeping the fact that it once held.
 pub(super) fn clear(
     status: &mut JobStatus,
@@ -52,6 +76,7 @@ fn put(
             && !(kind == ConditionType::Running && holds && c.kind == ConditionType::Restarting)
     });
     if matches!(kind, ConditionType::Failed | ConditionType::Succeeded) {
+        remove(status, ConditionType::ReplicaFailure);
         for running in status.conditions.iter_mut().filter(|c| {
             matches!(c.kind, ConditionType::Running | ConditionType::Restarting) && c.holds()
         }) {
@@ -72,7 +97,9 @@ fn put(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ConditionType::{Created, Failed, Restarting, Running, Succeeded, Suspended};
+    use ConditionType::{
+        Created, Failed, ReplicaFailure, Restarting, Running, Succeeded, Suspended,
+    };
 
     type Steps<'a> = &'a [(ConditionType, bool)];
 
@@ -90,7 +117,7 @@ mod tests {
 
     #[test]
     fn traces() {
-        let cases: [(Steps<'_>, &[&str]); 9] = [
+        let cases: [(Steps<'_>, &[&str]); 11] = [
             (&[(Created, true), (Running, true)], &["Created True", "Running True"]),
             (
                 &[(Created, true), (Running, true), (Succeeded, true)],
@@ -121,6 +148,14 @@ mod tests {
                 &[(Created, true), (Restarting, true), (Failed, true)],
                 &["Created True", "Restarting False", "Failed True"],
             ),
+            (
+                &[(Created, true), (Running, true), (ReplicaFailure, true), (Running, true)],
+                &["Created True", "Running True", "ReplicaFailure True"],
+            ),
+            (
+                &[(Created, true), (ReplicaFailure, true), (Failed, true)],
+                &["Created True", "Failed True"],
+            ),
         ];
         for (steps, expected) in cases {
             assert_eq!(after(steps), expected, "{steps:?}");
@@ -142,6 +177,18 @@ mod tests {
         assert_eq!(status.conditions.len(), 1);
         assert_eq!(status.conditions[0].message, "a");
         assert_eq!(status.conditions[0].last_update_time, Some(at(1)));
+    }
+
+    #[test]
+    fn the_latest_message_stands_where_the_condition_was() {
+        let mut status = JobStatus::default();
+        update(&mut status, ReplicaFailure, "FailedCreate", "a".into(), at(1));
+        set(&mut status, Running, "TFJobRunning", String::new(), at(2));
+        update(&mut status, ReplicaFailure, "FailedCreate", "b".into(), at(3));
+        let first = &status.conditions[0];
+        assert_eq!((first.kind, first.message.as_str()), (ReplicaFailure, "b"));
+        assert_eq!(first.last_transition_time, Some(at(1)));
+        assert_eq!(first.last_update_time, Some(at(3)));
     }
 
     #[test]

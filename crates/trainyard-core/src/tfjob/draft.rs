@@ -31,6 +31,8 @@ pub(super) struct Draft<'a> {
     pub events: Vec<Event>,
     /// Counted when the status has been written.
     pub marks: Vec<Mark>,
+    /// An event goes with the status, which must not wait.
+    has_event: bool,
 }
 
 impl<'a> Draft<'a> {
@@ -49,6 +51,7 @@ impl<'a> Draft<'a> {
             before,
             events: Vec::new(),
             marks: Vec::new(),
+            has_event: false,
         };
         if draft.meta().generation > 0 {
             draft.status.observed_generation = Some(draft.meta().generation);
@@ -81,6 +84,17 @@ impl<'a> Draft<'a> {
         conditions::set(&mut self.status, kind, reason, message, whole_seconds(self.now));
     }
 
+    /// Sets a condition, with the latest message.
+    pub(super) fn update(&mut self, kind: ConditionType, reason: &str, message: String) {
+        conditions::update(&mut self.status, kind, reason, message, whole_seconds(self.now));
+    }
+
+    /// Publishes an event with the status, which is then written at once.
+    pub(super) fn warn_with_status(&mut self, event: Event) {
+        self.events.push(event);
+        self.has_event = true;
+    }
+
     /// The job has succeeded.
     pub(super) fn succeed(&mut self) {
         let message = format!("TFJob {} successfully completed.", self.full_name());
@@ -101,7 +115,7 @@ impl<'a> Draft<'a> {
 
     /// Whether something has changed that must not wait or get lost.
     pub(super) fn is_urgent(&self) -> bool {
-        evidence(&self.before) != evidence(&self.status)
+        self.has_event || evidence(&self.before) != evidence(&self.status)
     }
 
     /// The write that makes the draft the stored status; none when they are equal.
@@ -121,6 +135,7 @@ impl<'a> Draft<'a> {
         if policy != CleanPodPolicy::None || stopped {
             counts::stop(&mut self.status);
         }
+        counts::forget_starts(&mut self.status);
         let mut plan = Plan::default();
         let writes = self.write().into_iter().collect();
         plan.push(Stage { writes, events: self.events });
@@ -133,6 +148,12 @@ impl<'a> Draft<'a> {
 fn evidence(status: &JobStatus) -> JobStatus {
     let mut evidence = status.clone();
     evidence.replica_statuses.clear();
+    evidence.unavailable_replicas.clear();
+    // Who else does not run may be told a moment later.
+    for condition in &mut evidence.conditions {
+        condition.message.clear();
+        condition.last_update_time = None;
+    }
     evidence.observed_generation = None;
     evidence.restarts = 0;
     evidence.replica_records.retain_mut(|record| {

@@ -84,7 +84,7 @@ fn cause(pod: &PodView) -> Cause {
             .or_else(|| all.clone().find(|container| code(container).is_some()))
     });
     let mut cause = Cause {
-        disrupted: pod.disrupted || is_disruption(&pod.reason),
+        disrupted: pod.disrupted || (is_disruption(&pod.reason) && !is_over_its_limit(pod)),
         exit_code: pod.main_container().and_then(code),
         reason: pod.reason.to_string(),
         message: pod.message.to_string(),
@@ -116,6 +116,15 @@ fn is_disruption(reason: &str) -> bool {
         reason,
         "Evicted" | "Preempting" | "NodeLost" | "NodeShutdown" | "Shutdown" | "Terminated"
     )
+}
+
+/// Returns true if the kubelet evicted a pod for using more local storage than it had asked for. It sets no
+/// `DisruptionTarget` then, and only its message tells this from a node that is short of something.
+fn is_over_its_limit(pod: &PodView) -> bool {
+    &*pod.reason == "Evicted"
+        && ["exceeds the limit", "exceeds the total limit", "exceeded its local ephemeral storage"]
+            .iter()
+            .any(|words| pod.message.contains(words))
 }
 
 fn code(container: &ContainerView) -> Option<i64> {
@@ -240,6 +249,24 @@ mod tests {
         preempted["conditions"] = json!([{"type": "DisruptionTarget", "status": "True"}]);
         let End::Failed(cause) = end(&pod(&preempted, None)) else { unreachable!("failed") };
         assert!(cause.disrupted);
+    }
+
+    /// The messages are those of the kubelet's eviction manager.
+    #[test]
+    fn a_pod_evicted_for_its_own_use_of_storage_has_failed() {
+        for (message, disrupted) in [
+            ("The node was low on resource: memory. ", true),
+            ("Usage of EmptyDir volume \"data\" exceeds the limit \"1Gi\". ", false),
+            (
+                "Pod ephemeral local storage usage exceeds the total limit of containers 2Gi. ",
+                false,
+            ),
+            ("Container tensorflow exceeded its local ephemeral storage limit \"1Gi\". ", false),
+        ] {
+            let status = json!({"phase": "Failed", "reason": "Evicted", "message": message});
+            let End::Failed(cause) = end(&pod(&status, None)) else { unreachable!("failed") };
+            assert_eq!(cause.disrupted, disrupted, "{message}");
+        }
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The gang of a job: its PodGroup, without which no pod of it starts, and the marks of its members.
 //!
-//! Owns which group a job needs, when it is written, and whether pods may be made yet. Must not know
-//! how room is found.
+//! Owns which group a job needs, when it is written, and which pods may be made beside it. Must not
+//! know how room is found.
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use trainyard_api::{
@@ -16,10 +18,14 @@ use crate::{
     config::{self, Config},
     min_resources::{Keys, Share, min_resources},
     patch::merge_patch,
+    phase::Phase,
     plan::{Create, Delete, Event, Patch, Plan, Stage, Write},
+    view::{PodView, Role},
 };
 
 mod tell;
+
+pub(super) use tell::note_waiting;
 
 /// The gang of a job in one pass.
 pub(super) struct Gang<'a> {
@@ -31,6 +37,8 @@ pub(super) struct Gang<'a> {
     found: Option<&'a Aid<GroupFacts>>,
     /// The group that is to be; none when no member has work left.
     wanted: Option<GroupSpec>,
+    /// Whether one of its pods runs, however late the group's status is.
+    runs: bool,
 }
 
 /// Members of one type that still have work.
@@ -38,6 +46,14 @@ struct Members<'a> {
     kind: ReplicaType,
     count: i64,
     template: &'a Value,
+}
+
+/// Who is in a gang.
+struct Membership<'a> {
+    members: Vec<Members<'a>>,
+    /// Pods that were made before jobs were gangs and go on outside. Whoever takes the place of one
+    /// is a member.
+    outside: i64,
 }
 
 impl<'a> Gang<'a> {
@@ -52,24 +68,27 @@ impl<'a> Gang<'a> {
     ) -> Option<Self> {
         let child = config.gang.child()?;
         let found = find(seen);
-        let members = members(spec, stored, &config.gang);
-        let wanted = wanted(seen, spec, &members).map(|wanted| match child {
-            Child::PodGroup => GroupSpec { schedule_timeout_seconds: None, ..wanted },
-            _ => GroupSpec {
-                min_member: wanted.min_member,
-                min_resources: wanted.min_resources,
-                schedule_timeout_seconds: wanted.schedule_timeout_seconds,
-                ..GroupSpec::default()
-            },
-        });
-        Some(Self { child, meta: &seen.job.metadata, found, wanted })
+        let wanted =
+            wanted(seen, spec, &membership(seen, spec, stored, &config.gang)).map(|wanted| {
+                match child {
+                    Child::PodGroup => GroupSpec { schedule_timeout_seconds: None, ..wanted },
+                    _ => GroupSpec {
+                        min_member: wanted.min_member,
+                        min_resources: wanted.min_resources,
+                        schedule_timeout_seconds: wanted.schedule_timeout_seconds,
+                        ..GroupSpec::default()
+                    },
+                }
+            });
+        let runs = seen.pods.iter().any(|pod| pod.is_gang_member && pod.phase == Phase::Running);
+        Some(Self { child, meta: &seen.job.metadata, found, wanted, runs })
     }
 
-    /// Why no pods are made yet, in words; none when they may be. The scheduler plugins let nobody
-    /// in: their pods wait themselves.
+    /// Why the gang has no nodes yet, in words; none when it has them. The scheduler plugins' groups
+    /// say nothing of that.
     #[must_use]
-    pub(super) fn holds_back(&self) -> Option<String> {
-        if self.child != Child::PodGroup || self.wanted.is_none() {
+    pub(super) fn waits(&self) -> Option<String> {
+        if self.child != Child::PodGroup || self.wanted.is_none() || self.runs {
             return None;
         }
         let name = &self.meta.name;
@@ -77,7 +96,7 @@ impl<'a> Gang<'a> {
             return Some(format!("PodGroup {name} is being made"));
         };
         let status = &group.facts.status;
-        if status.may_run() {
+        if status.is_placed() {
             return None;
         }
         Some(match status.obstacle() {
@@ -87,6 +106,18 @@ impl<'a> Gang<'a> {
             }
             None => format!("PodGroup {name} waits for room"),
         })
+    }
+
+    /// Whether a pod of this template may be made. Members are there from the start, so that each
+    /// says what it waits for; whoever is placed by another scheduler takes no room before them.
+    #[must_use]
+    pub(super) fn admits(&self, gang: &config::Gang, template: &Value) -> bool {
+        if self.child != Child::PodGroup || self.wanted.is_none() {
+            return true;
+        }
+        // A pod would be counted into a group that is about to go.
+        let is_leaving = self.found.is_some_and(|group| group.is_leaving);
+        !is_leaving && (stranger(gang, template).is_none() || self.waits().is_none())
     }
 
     /// What makes the group what it is to be; none when it is.
@@ -193,19 +224,39 @@ fn find<'a>(seen: &Observed<'a>) -> Option<&'a Aid<GroupFacts>> {
     groups.into_iter().find(|group| *group.name == *seen.job.metadata.name)
 }
 
-fn members<'s>(spec: &'s TfJobSpec, status: &JobStatus, gang: &config::Gang) -> Vec<Members<'s>> {
-    let ours = spec.replicas.iter().filter(|(_, one)| stranger(gang, &one.template).is_none());
-    let left = ours.map(|(kind, one)| {
-        let done = roster::completed(status, *kind).range(..one.replicas).count();
-        let count = i64::from(one.replicas) - i64::try_from(done).unwrap_or(i64::MAX);
-        Members { kind: *kind, count, template: &one.template }
-    });
-    left.filter(|members| members.count > 0).collect()
+fn membership<'s>(
+    seen: &Observed<'_>,
+    spec: &'s TfJobSpec,
+    status: &JobStatus,
+    gang: &config::Gang,
+) -> Membership<'s> {
+    let mut membership = Membership { members: Vec::new(), outside: 0 };
+    for (kind, one) in &spec.replicas {
+        if stranger(gang, &one.template).is_some() {
+            continue;
+        }
+        let completed = roster::completed(status, *kind);
+        let goes_on_outside = |pod: &&Arc<PodView>| {
+            let is_asked = matches!(pod.role, Role::Replica(id) if id.kind == *kind
+                && id.index < one.replicas && !completed.contains(&id.index));
+            is_asked && !pod.is_gang_member && !pod.phase.is_finished() && pod.deletion.is_none()
+        };
+        let outside = seen.pods.iter().filter(goes_on_outside).count();
+        let done = completed.range(..one.replicas).count();
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        membership.outside += number(outside);
+        let count = i64::from(one.replicas) - number(done + outside);
+        if count > 0 {
+            membership.members.push(Members { kind: *kind, count, template: &one.template });
+        }
+    }
+    membership
 }
 
 /// The group of these members; as many as are needed, at most as many as there are. Dynamic workers
 /// come and go: one of them is enough to begin, beside everybody else.
-fn wanted(seen: &Observed<'_>, spec: &TfJobSpec, members: &[Members<'_>]) -> Option<GroupSpec> {
+fn wanted(seen: &Observed<'_>, spec: &TfJobSpec, who: &Membership<'_>) -> Option<GroupSpec> {
+    let members = &who.members;
     let all: i64 = members.iter().map(|one| one.count).sum();
     if all == 0 {
         return None;
@@ -218,7 +269,11 @@ fn wanted(seen: &Observed<'_>, spec: &TfJobSpec, members: &[Members<'_>]) -> Opt
         _ => one.count,
     };
     let needed_in_all = members.iter().map(needed).sum();
-    let least = policy.min_available.map_or(needed_in_all, |least| i64::from(least).min(all));
+    let minimum = |least: u32| {
+        let least = i64::from(least);
+        (least - who.outside).clamp(least.min(1), all)
+    };
+    let least = policy.min_available.map_or(needed_in_all, minimum);
     let tasks = members.iter().filter(|_| is_elastic);
     let computed = || {
         let shares = members.iter().map(|one| Share {

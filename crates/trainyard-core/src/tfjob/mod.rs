@@ -30,6 +30,7 @@ mod gang;
 mod indexes;
 mod limits;
 mod objects;
+mod refused;
 mod restart;
 mod roster;
 pub(crate) mod running;
@@ -38,6 +39,7 @@ mod suspend;
 mod tensorboard;
 mod tf_config;
 mod ttl;
+mod unavailable;
 
 /// What is there for one job.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +59,9 @@ pub struct Observed<'a> {
     /// What the API server said when it refused to create a pod or service from this generation
     /// of the specification as invalid.
     pub refused: Option<&'a str>,
+    /// What the API server said, or why a name is taken, when an object of the job last could not be
+    /// created; none when all creations that were tried have succeeded.
+    pub create_failure: Option<&'a str>,
 }
 
 /// Plans the next writes for a job.

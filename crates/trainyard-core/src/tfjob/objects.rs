@@ -59,6 +59,9 @@ impl Builder<'_> {
         if let Some(text) = cluster.tf_config(replica) {
             set_tf_config(&mut pod_spec, &text);
         }
+        if let Some(seconds) = self.spec.run_policy.node_loss_toleration_seconds {
+            tolerate_node_loss(&mut pod_spec, seconds);
+        }
         gang::enlist(&self.config.gang, self.meta, replica.kind, &mut metadata, &mut pod_spec);
         let body =
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec});
@@ -204,6 +207,30 @@ fn set_tf_config(pod_spec: &mut Value, text: &str) {
     };
     env.retain(|variable| variable["name"] != "TF_CONFIG");
     env.push(json!({"name": "TF_CONFIG", "value": text}));
+}
+
+/// Lets the pod stay on a node that is lost for so long, unless its template says for how long. The
+/// same rule as that of the admission plugin that sets Kubernetes' own 300 seconds.
+pub(super) fn tolerate_node_loss(pod_spec: &mut Value, seconds: i64) {
+    let Some(tolerations) = pod_spec.as_object_mut().and_then(|spec| list(spec, "tolerations"))
+    else {
+        return;
+    };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let is_any_or = |toleration: &Value, field: &str, word: &str| {
+            let text = toleration[field].as_str().unwrap_or_default();
+            text.is_empty() || text == word
+        };
+        let is_set = tolerations
+            .iter()
+            .any(|one| is_any_or(one, "key", key) && is_any_or(one, "effect", "NoExecute"));
+        if !is_set {
+            tolerations.push(json!({
+                "key": key, "operator": "Exists", "effect": "NoExecute",
+                "tolerationSeconds": seconds,
+            }));
+        }
+    }
 }
 
 fn service_ports(template: &Value) -> Vec<Value> {

@@ -10,6 +10,7 @@ use trainyard_api::{
 };
 
 use super::{
+    counts::started,
     end::Cause,
     exit_code::is_retryable,
     failure::detail,
@@ -42,14 +43,16 @@ pub(super) struct Lost {
     pub disrupted: bool,
 }
 
-/// Whether the policy allows another run after this end.
+/// Returns true if there is another run after this end. The policy judges how a program ended; what the
+/// cluster ended is run again under every policy.
 #[must_use]
 pub(super) fn may_restart(policy: RestartPolicy, cause: &Cause) -> bool {
-    match policy {
-        RestartPolicy::Always | RestartPolicy::OnFailure => true,
-        RestartPolicy::Never => false,
-        RestartPolicy::ExitCode => cause.disrupted || cause.exit_code.is_none_or(is_retryable),
-    }
+    cause.disrupted
+        || match policy {
+            RestartPolicy::Always | RestartPolicy::OnFailure => true,
+            RestartPolicy::Never => false,
+            RestartPolicy::ExitCode => cause.exit_code.is_none_or(is_retryable),
+        }
 }
 
 /// Counts what kubelets have restarted in place since the last pass, whatever has become of the pods
@@ -80,7 +83,6 @@ pub(super) fn judge(
     roster: &Roster<'_>,
     in_place: &[&PodView],
     status: &mut JobStatus,
-    before: &JobStatus,
     now: Timestamp,
     config: &Config,
 ) -> Judgement {
@@ -111,7 +113,7 @@ pub(super) fn judge(
                 restart_each(restarts, limit, status, &mut judgement, now, config);
             }
             RestartScope::Job => {
-                let vanished = vanished(spec, roster, before);
+                let vanished = vanished(spec, roster, status);
                 restart_all(restarts, vanished, limit, status, &mut judgement, now, config);
             }
         }
@@ -166,6 +168,7 @@ fn restart_all(
     status.attempt += 1;
     for counts in status.replica_statuses.values_mut() {
         counts.completed_indexes.clear();
+        counts.started_indexes.clear();
     }
     judgement.restarted.extend(restarts.into_iter().map(|(lost, ..)| lost));
 }
@@ -174,18 +177,14 @@ fn is_one_too_many(lost: &Lost, limit: Option<i64>, status: &JobStatus) -> bool 
     !lost.disrupted && limit.is_some_and(|limit| status.restarts >= limit)
 }
 
-/// Whether a pod that was recorded as running is neither there nor completed.
-fn vanished(spec: &TfJobSpec, roster: &Roster<'_>, before: &JobStatus) -> bool {
-    before.replica_statuses.iter().any(|(kind, counts)| {
-        let there = roster
-            .of(*kind)
-            .filter(|slot| matches!(slot.standing, Standing::Live | Standing::Completed))
-            .count();
-        let expected = (counts.active + counts.succeeded).min(i64::from(spec.count(*kind)));
-        // Failed ones are judged by what they say of themselves.
-        let failed =
-            roster.of(*kind).filter(|slot| matches!(slot.standing, Standing::Failed(_))).count();
-        i64::try_from(there + failed).unwrap_or(i64::MAX) < expected
+/// Returns true if a replica that had started is neither there nor completed.
+fn vanished(spec: &TfJobSpec, roster: &Roster<'_>, status: &JobStatus) -> bool {
+    spec.replicas.keys().any(|kind| {
+        let started = started(status, *kind, spec.count(*kind));
+        roster.of(*kind).any(|slot| {
+            matches!(slot.standing, Standing::Missing | Standing::Leaving)
+                && started.contains(&slot.id.index)
+        })
     })
 }
 

@@ -67,9 +67,16 @@ pub(super) enum Standing {
 }
 
 impl Slot<'_> {
-    /// Whether its pod runs.
+    /// Returns true if its pod runs, as far as is known.
     #[must_use]
     pub(super) fn runs(&self) -> bool {
+        self.has_started()
+            && self.pod.is_some_and(|pod| pod.unreachable.is_none() && !pod.is_in_crash_loop())
+    }
+
+    /// Returns true if its pod has started and not ended.
+    #[must_use]
+    pub(super) fn has_started(&self) -> bool {
         self.standing == Standing::Live && self.pod.is_some_and(|pod| pod.phase == Phase::Running)
     }
 }

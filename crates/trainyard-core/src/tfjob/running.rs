@@ -24,7 +24,7 @@ pub(super) fn runs(spec: &TfJobSpec, roster: &Roster<'_>) -> bool {
     roster.slots.iter().all(started) && roster.slots.iter().any(Slot::runs)
 }
 
-/// The first replica that does not run, and why, in words; `held` says why no pods are made.
+/// The first replica that does not run, and why, in words; `held` says why the gang has no nodes.
 #[must_use]
 pub(super) fn first_waiting(
     roster: &Roster<'_>,
@@ -41,7 +41,10 @@ pub(super) fn first_waiting(
         },
         Some((_, Some((reason, "")))) => format!("waits: {reason}"),
         Some((_, Some((reason, message)))) => format!("waits: {reason}: {message}"),
-        Some((pod, None)) => format!("is {:?}", pod.phase),
+        Some((pod, None)) => match held.filter(|_| pod.phase == Phase::Pending) {
+            Some(why) => format!("waits: {why}"),
+            None => format!("is {:?}", pod.phase),
+        },
     };
     Some((name, why))
 }
@@ -61,20 +64,22 @@ pub(crate) fn trouble(pod: &PodView) -> Option<(&str, &str)> {
     pod.unscheduled.as_ref().map(|(reason, message)| (&**reason, &**message))
 }
 
-/// Warnings about pods that are in trouble.
+/// Warnings about pods that are in trouble; `is_said`: why those of a gang have no nodes is said of
+/// their group.
 #[must_use]
-pub(super) fn warnings(roster: &Roster<'_>) -> Vec<Event> {
+pub(super) fn warnings(roster: &Roster<'_>, is_said: bool) -> Vec<Event> {
     let live = roster.slots.iter().filter(|slot| slot.standing == Standing::Live);
-    live.filter_map(|slot| slot.pod).flat_map(pod_warnings).collect()
+    let pods = live.filter_map(|slot| slot.pod);
+    pods.flat_map(|pod| pod_warnings(pod, is_said && pod.is_gang_member)).collect()
 }
 
-fn pod_warnings(pod: &PodView) -> Vec<Event> {
+fn pod_warnings(pod: &PodView, is_said: bool) -> Vec<Event> {
     let of = |containers: &[ContainerView]| -> Vec<Event> {
         containers.iter().filter_map(|container| container_warning(pod, container)).collect()
     };
     let told = of(&pod.containers);
     let told = if told.is_empty() { of(&pod.init_containers) } else { told };
-    match (&pod.unscheduled, pod.phase) {
+    match (pod.unscheduled.as_ref().filter(|_| !is_said), pod.phase) {
         (Some((reason, message)), Phase::Pending) if told.is_empty() && !message.is_empty() => {
             vec![Event::warning(
                 reason.to_string(),

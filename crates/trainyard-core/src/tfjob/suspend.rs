@@ -22,6 +22,8 @@ pub(super) fn plan(mut draft: Draft<'_>) -> Plan {
     let message = format!("TFJob {name} is suspended.");
     let second = draft.second();
     counts::stop(&mut draft.status);
+    counts::forget_starts(&mut draft.status);
+    conditions::remove(&mut draft.status, ConditionType::ReplicaFailure);
     if draft.status.is(ConditionType::Running) {
         let kind = ConditionType::Running;
         conditions::clear(&mut draft.status, kind, "TFJobSuspended", message.clone(), second);

@@ -9,7 +9,7 @@ use trainyard_api::{JobStatus, TensorBoard, names};
 
 use super::{
     end::{End, end},
-    objects::{Builder, pass_annotations_on},
+    objects::{Builder, pass_annotations_on, tolerate_node_loss},
     removal::pod_removal,
     restart::{due_for, note_disruption},
     roster::Roster,
@@ -116,6 +116,9 @@ fn pod(builder: &Builder<'_>, board: &TensorBoard) -> Create {
     set(&mut spec, "imagePullSecrets", of_template("imagePullSecrets"));
     set(&mut spec, "serviceAccountName", of_template("serviceAccountName"));
     set(&mut spec, "securityContext", of_template("securityContext"));
+    if let Some(seconds) = builder.spec.run_policy.node_loss_toleration_seconds {
+        tolerate_node_loss(&mut spec, seconds);
+    }
     let mut metadata = builder.metadata(&name, &builder.labels(names::TENSORBOARD, 0));
     // It runs in the environment of the training, and a browser on the node's machine may look at it.
     let mut annotations = builder.meta.annotations.clone();

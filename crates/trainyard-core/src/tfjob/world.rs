@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use trainyard_api::{Condition, JobStatus, Meta, TfJob, names};
+use trainyard_api::{Condition, ConditionType, JobStatus, Meta, TfJob, names};
 
 use super::{Observed, plan};
 use crate::{
@@ -17,6 +17,8 @@ use crate::{
     plan::{Event, Mark, Plan, Write},
     view::{PodView, ServiceView},
 };
+
+mod nodes;
 
 /// A job and what it owns.
 #[derive(Clone)]
@@ -41,6 +43,7 @@ pub(crate) struct World {
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) generation: i64,
     pub(crate) refused: Option<String>,
+    pub(crate) create_failure: Option<String>,
     pending_since: Option<Timestamp>,
     uids: u64,
 }
@@ -78,6 +81,7 @@ impl World {
             annotations: BTreeMap::new(),
             generation: 1,
             refused: None,
+            create_failure: None,
             pending_since: None,
             uids: 0,
         }
@@ -144,6 +148,7 @@ impl World {
             classes: &classes,
             counts_pending_since: self.pending_since,
             refused: self.refused.as_deref(),
+            create_failure: self.create_failure.as_deref(),
         };
         plan(&seen, self.now, &self.config)
     }
@@ -331,9 +336,31 @@ impl World {
             json!({"terminated": {"exitCode": 1, "reason": "Error"}});
     }
 
-    /// The node evicts a pod.
-    pub(crate) fn evict(&mut self, replica: &str) {
-        self.pod(replica)["status"] = json!({"phase": "Failed", "reason": "Evicted"});
+    /// Carries out only what a plan says of the status: everything else is refused.
+    pub(crate) fn settle_refused(&mut self, words: &str) {
+        self.create_failure = Some(words.to_owned());
+        for _ in 0..20 {
+            let plan = self.plan();
+            self.pending_since =
+                plan.counts_pending.then(|| self.pending_since.unwrap_or(self.now));
+            let statuses: Vec<Write> = plan
+                .writes()
+                .filter(|write| matches!(write, Write::PatchStatus { .. }))
+                .cloned()
+                .collect();
+            if statuses.is_empty() {
+                return;
+            }
+            for write in &statuses {
+                self.write(write);
+            }
+        }
+        unreachable!("the planner does not come to rest: {:?}", self.plan());
+    }
+
+    /// A condition of the job that holds.
+    pub(crate) fn holding(&self, kind: ConditionType) -> Option<Condition> {
+        self.typed().condition(kind).filter(|condition| condition.holds()).cloned()
     }
 
     /// Somebody deletes a pod; one that has ended goes at once.
@@ -352,18 +379,6 @@ impl World {
         } else if pod["metadata"]["deletionTimestamp"].is_null() {
             pod["metadata"]["deletionTimestamp"] = due.into();
             pod["metadata"]["deletionGracePeriodSeconds"] = 30.into();
-        }
-    }
-
-    /// The kubelets have stopped what is being deleted and ask for its deletion without grace: the API
-    /// server writes that before it removes the pods.
-    pub(crate) fn cut_grace_periods(&mut self) {
-        let now = self.now.to_string();
-        for pod in self.pods.values_mut() {
-            if !pod["metadata"]["deletionTimestamp"].is_null() {
-                pod["metadata"]["deletionTimestamp"] = now.as_str().into();
-                pod["metadata"]["deletionGracePeriodSeconds"] = 0.into();
-            }
         }
     }
 

@@ -30,6 +30,7 @@ mod failure;
 mod finish;
 mod group;
 mod kill;
+mod lone;
 mod objects;
 mod plugins;
 mod policy;
@@ -40,6 +41,7 @@ mod timers;
 mod volumes;
 
 use draft::Draft;
+pub use lone::pod_group_for;
 
 /// What is there for one job.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +56,7 @@ pub struct Observed<'a> {
     pub config_maps: &'a [Arc<Aid<ConfigMapFacts>>],
     /// Network policies whose controller has the job's UID.
     pub policies: &'a [Arc<Aid<Presence>>],
-    /// Claims whose controller has the job's UID.
+    /// Claims of the job's namespace, its own and others.
     pub claims: &'a [Arc<Aid<Presence>>],
     /// PodGroups whose controller has the job's UID.
     pub groups: &'a [Arc<Aid<GroupFacts>>],

@@ -1,4 +1,4 @@
-//! Why a job waits, in its state: the PodGroup's obstacle, or what the first pod in trouble waits
+//! Why a job waits, in its state: a claim that is not there, the PodGroup's obstacle, or what the first pod in trouble waits
 //! for.
 //!
 //! Phases that an action leads to carry their reason already. Must not decide anything.
@@ -9,7 +9,7 @@ use super::{
     depends,
     draft::Draft,
     events::{is_condemned, members},
-    group,
+    group, volumes,
 };
 use crate::{phase::Phase, plan::Event, tfjob::running::trouble};
 
@@ -18,7 +18,9 @@ pub(super) fn update(draft: &mut Draft<'_>, spec: &JobSpec) {
     if draft.phase() != JobPhase::Pending {
         return;
     }
-    let (reason, message) = obstacle(draft)
+    let claim = volumes::problem(draft.seen, spec).map(|problem| ("PVCError".to_owned(), problem));
+    let (reason, message) = claim
+        .or_else(|| obstacle(draft))
         .or_else(|| waiting_pod(draft))
         .or_else(|| waiting_group(draft, spec))
         .or_else(|| waiting_task(draft, spec))

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     child::Child,
-    plan::{Plan, Stage, Write},
+    plan::{Event, Plan, Stage, Write},
 };
 
 /// Stages the writes.
@@ -52,9 +52,15 @@ pub(super) fn stage(mut draft: Draft<'_>, spec: &JobSpec) -> Plan {
             needs.writes.extend(plugin.objects(&scene));
         }
         needs.writes.extend(volumes::missing(draft.seen, spec));
-        needs.writes.extend(group::write(&draft, spec));
-        let builder = Builder { scene, status: &draft.status, plugins: &plugins };
-        pods.writes = missing(&draft, spec, &builder);
+        let problem = volumes::problem(draft.seen, spec);
+        if let Some(problem) = problem.filter(|_| draft.phase() == JobPhase::Pending) {
+            let message = format!("Failed to create PVC, err: {problem}");
+            plan.notices.push(Event::warning("PVCError", message));
+        } else {
+            needs.writes.extend(group::write(&draft, spec));
+            let builder = Builder { scene, status: &draft.status, plugins: &plugins };
+            pods.writes = missing(&draft, spec, &builder);
+        }
     }
     plan.push(needs);
     plan.push(pods);

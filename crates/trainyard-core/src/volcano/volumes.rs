@@ -1,7 +1,8 @@
 //! Volumes that all pods of a job share: their claims, and how pods mount them.
 //!
 //! The name of a claim that is made follows from the job's UID, so that it needs no place in the
-//! specification. Must not know whether a claim is bound.
+//! specification. A claim that the specification names has to be there before the PodGroup is made.
+//! Must not know whether a claim is bound.
 
 use serde_json::{Map, Value, json};
 use trainyard_api::{
@@ -47,7 +48,12 @@ fn claims<'s>(meta: &Meta, spec: &'s JobSpec) -> Vec<Claim<'s>> {
 #[must_use]
 pub(super) fn missing(seen: &Observed<'_>, spec: &JobSpec) -> Vec<Write> {
     let meta = &seen.job.metadata;
-    let is_there = |name: &str| seen.claims.iter().any(|claim| *claim.name == *name);
+    // Somebody else's of that name is met when it is made.
+    let is_there = |name: &str| {
+        let is_own = |owner: &str| *owner == *meta.uid;
+        let mut all = seen.claims.iter();
+        all.any(|claim| *claim.name == *name && claim.owner.as_deref().is_some_and(is_own))
+    };
     let made = claims(meta, spec).into_iter().filter(|claim| !is_there(&claim.name));
     made.filter_map(|claim| {
         let body = json!({
@@ -60,6 +66,17 @@ pub(super) fn missing(seen: &Observed<'_>, spec: &JobSpec) -> Vec<Write> {
         Some(Write::Create(Child::Claim, create))
     })
     .collect()
+}
+
+/// Why the job cannot begin: a claim that it names does not exist.
+#[must_use]
+pub(super) fn problem(seen: &Observed<'_>, spec: &JobSpec) -> Option<String> {
+    let is_there = |name: &str| seen.claims.iter().any(|claim| *claim.name == *name);
+    let named = spec.volumes.iter().map(|volume| volume.volume_claim_name.as_str());
+    let absent = named.filter(|name| !name.is_empty()).find(|name| !is_there(name))?;
+    Some(format!(
+        "pvc {absent} is not found, the job will be in the Pending state until the PVC is created"
+    ))
 }
 
 /// Names of all claims, as the status lists them.

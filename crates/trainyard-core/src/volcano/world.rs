@@ -257,8 +257,8 @@ impl World {
     /// The kubelet starts a pod.
     pub(crate) fn start(&mut self, place: &str) {
         self.pod(place)["status"] = json!({"phase": "Running",
-            "conditions": [{"type": "ContainersReady", "status": "True"}],
-            "containerStatuses": [{"name": "c", "restartCount": 0, "state": {"running": {}}}]});
+            "containerStatuses": [{"name": "c", "ready": true, "restartCount": 0,
+                "state": {"running": {}}}]});
     }
 
     /// The kubelet starts all pods that wait.

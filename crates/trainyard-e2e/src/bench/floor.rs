@@ -107,6 +107,7 @@ async fn replay(bare: Arc<Bare>, stored: Value) -> Result<()> {
         classes: &[],
         counts_pending_since: None,
         refused: None,
+        create_failure: None,
     };
     let config = Config::default();
     let plan = plan(&seen, jiff::Timestamp::now(), &config);

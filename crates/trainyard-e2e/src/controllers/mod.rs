@@ -43,7 +43,7 @@ pub fn quick_settings(claims: &Path) -> Settings {
 /// Runs the tier.
 #[must_use]
 pub fn run() -> ExitCode {
-    Tier::in_real_time(setup::programs(&Program::ALL), |tier, real| {
+    Tier::in_real_time(setup::programs(&Program::CONTROL_PLANE), |tier, real| {
         on(tier, real, "embedded", &real.fixture(async || Server::embedded()));
         on(tier, real, "real", &real.fixture(Server::real));
         let manager = real.fixture(Manager::start);

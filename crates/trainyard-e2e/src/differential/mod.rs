@@ -73,7 +73,7 @@ impl Pair {
 /// Runs the tier.
 #[must_use]
 pub fn run() -> ExitCode {
-    Tier::in_real_time(setup::programs(&Program::ALL), |tier, real| {
+    Tier::in_real_time(setup::programs(&Program::CONTROL_PLANE), |tier, real| {
         let (first, others): (Vec<Story>, Vec<Story>) =
             story::all()?.into_iter().partition(|story| story.first);
         let requests: usize = first.iter().chain(&others).map(Story::requests).sum();

@@ -100,6 +100,13 @@ impl Tier {
         Self { arguments, second, slow, filtered_out: false, failed: false }
     }
 
+    /// Whether one of these cases is to run, so that what takes long for it can be begun in time.
+    pub(crate) fn wants<F>(&self, cases: &[Case<F>]) -> bool {
+        let trial = |case: &Case<F>| Trial::test(case.name.clone(), || Ok(()));
+        let wanted = |case: &Case<F>| !self.arguments.is_filtered_out(&trial(case));
+        !self.arguments.list && cases.iter().any(wanted)
+    }
+
     /// Runs the cases of a phase that are wanted.
     pub(crate) fn run<F: 'static>(&mut self, phase: Phase<F>) {
         let width = phase.width;

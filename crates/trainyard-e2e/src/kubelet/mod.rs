@@ -4,7 +4,9 @@
 //! operator, or which server is behind the client.
 
 mod auto;
+mod lost;
 pub(crate) mod presence;
+pub(crate) mod sequence;
 mod status;
 
 use std::time::Duration;

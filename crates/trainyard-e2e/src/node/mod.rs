@@ -34,7 +34,7 @@ const LONGEST: Duration = Duration::from_mins(3);
 /// Runs the tier.
 #[must_use]
 pub fn run() -> ExitCode {
-    let needs = setup::programs_product_and_packages(&Program::ALL, &packages::OUTBOUND);
+    let needs = setup::programs_product_and_packages(&Program::CONTROL_PLANE, &packages::OUTBOUND);
     Tier::in_real_time(needs, |tier, real| {
         let stage = real.fixture(async || {
             let stage = Stage::start_with_audit(&product().await?).await?;

@@ -64,7 +64,7 @@ async fn prepare() -> Result<Option<String>> {
     if let Some(obstacle) = Programs::obstacle().await {
         return Ok(Some(obstacle));
     }
-    let obstacle = setup::programs_and_product(&Program::ALL).await?;
+    let obstacle = setup::programs_and_product(&Program::CONTROL_PLANE).await?;
     if obstacle.is_none() {
         Programs::provide().await.context("building Volcano")?;
     }

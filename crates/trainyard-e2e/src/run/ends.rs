@@ -178,8 +178,8 @@ async fn an_image_that_means_nothing(desk: &Desk) -> Result<()> {
     job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["image"] =
         json!("registry.example/me/mnist:1");
     let file = desk.write("job.yaml", &[job])?;
-    let told = desk.run(&[&file]).await?.with_code(4)?.stdout;
+    let told = desk.run(&[&file]).await?.with_code(4)?.stderr;
     let parts =
-        ["worker-0 waits: nothing on this machine stands for image", "--image", "cannot be run"];
+        ["container \"tensorflow\" of worker: nothing on this machine stands for image", "--image"];
     contains("an unknown image", &told, &parts)
 }

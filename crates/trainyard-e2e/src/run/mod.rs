@@ -8,6 +8,7 @@ mod desk;
 mod disk;
 mod ends;
 mod making;
+mod never;
 mod schema;
 mod shown;
 mod stops;
@@ -45,6 +46,7 @@ pub fn run() -> ExitCode {
             stops::all(),
             terminal::all(),
             making::all(),
+            never::all(),
             disk::all(),
         ];
         let training = at_desks(within(TRAINING, training::all()));

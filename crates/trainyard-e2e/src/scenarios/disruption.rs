@@ -1,12 +1,12 @@
 //! The cluster takes pods away: eviction, preemption, drain, deletion by others, lost nodes. Never
-//! a failure of the job while its policy allows a restart, and never counted.
+//! a failure of the job, whatever its policy, and never counted.
 
 use anyhow::Result;
 
-use crate::check::equal;
+use crate::check::{contains, equal};
 use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
-use crate::seen::Seen;
+use crate::seen::{Seen, text};
 use crate::world::World;
 
 pub(super) fn all() -> Vec<Case<World>> {
@@ -17,17 +17,42 @@ pub(super) fn all() -> Vec<Case<World>> {
         deleted_while_pending,
         ended_by_the_deletion,
         node_lost,
+        node_that_comes_back,
+        deletions_of_a_replica_that_never_restarts,
         completed_pod_deleted,
         many_evictions_do_not_fail_the_job,
         all_replicas_again_with_scope_job,
     ];
-    for policy in ["OnFailure", "Always", "ExitCode"] {
+    for policy in ["OnFailure", "Always", "ExitCode", "Never"] {
         for (marked, word) in [(true, "marked"), (false, "unmarked")] {
             let name = format!("disruption/evicted_{}_{word}", policy.to_lowercase());
             all.push(Case::new(name, move |world| evicted(world, policy, marked)));
         }
     }
     all
+}
+
+/// Those that need an operator which is not always there.
+pub(super) fn own_operator() -> Vec<Case<World>> {
+    cases!["disruption": told_by_an_operator_that_was_away]
+}
+
+/// The first replica that is away, and why.
+fn away(seen: &Seen) -> [&str; 2] {
+    let first = &seen.status("a")["unavailableReplicas"][0];
+    ["replica", "reason"].map(|key| text(&first[key]))
+}
+
+/// Waits until the job says that this replica is away, for this reason.
+async fn is_away(world: &World, replica: &str, reason: &str) -> Result<()> {
+    let what = format!("{replica} is away: {reason}");
+    let seen = world
+        .wait_until(&what, |seen| seen.is("a", "Restarting") && away(seen) == [replica, reason])
+        .await?;
+    equal("the job", seen.is("a", "Running"), false)?;
+    let condition = seen.condition("a", "Restarting");
+    equal("the reason", &condition["reason"], "TFJobRestarting")?;
+    contains("the message", text(&condition["message"]), &[replica, "does not run since 2"])
 }
 
 fn unharmed(seen: &Seen) -> Result<()> {
@@ -111,8 +136,61 @@ async fn ended_by_the_deletion(world: World) -> Result<()> {
 async fn node_lost(world: World) -> Result<()> {
     two_workers(&world, "OnFailure").await?;
     let uid = world.seen().uid("a-worker-1");
+    world.kubelet.lose_contact("a-worker-1").await?;
+    is_away(&world, "worker-1", "NodeUnreachable").await?;
+    let since = world.seen().status("a")["unavailableReplicas"][0]["since"].clone();
     world.kubelet.node_lost("a-worker-1").await?;
+    is_away(&world, "worker-1", "DeletionByTaintManager").await?;
+    equal("since", &world.seen().status("a")["unavailableReplicas"][0]["since"], &since)?;
     // No kubelet completes this deletion; the operator does, after its patience.
+    comes_back(&world, "a-worker-1", &uid).await
+}
+
+async fn node_that_comes_back(world: World) -> Result<()> {
+    two_workers(&world, "Never").await?;
+    let before = world.seen();
+    world.kubelet.lose_contact("a-worker-0").await?;
+    is_away(&world, "worker-0", "NodeUnreachable").await?;
+    world.kubelet.regain_contact("a-worker-0").await?;
+    let seen = world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
+    equal("the pod", seen.uid("a-worker-0"), before.uid("a-worker-0"))?;
+    unharmed(&seen)
+}
+
+/// `kubectl delete pod`, a drain and a lost node mean the same under a policy that never restarts.
+async fn deletions_of_a_replica_that_never_restarts(world: World) -> Result<()> {
+    two_workers(&world, "Never").await?;
+    let uid = world.seen().uid("a-worker-1");
+    world.kubelet.delete("a-worker-1", None).await?;
+    is_away(&world, "worker-1", "Deleted").await?;
+    world.kubelet.finish_termination_with("a-worker-1", 143).await?;
+    comes_back(&world, "a-worker-1", &uid).await?;
+    let uid = world.seen().uid("a-worker-1");
+    world.kubelet.drain("a-worker-1").await?;
+    is_away(&world, "worker-1", "EvictionByEvictionAPI").await?;
+    world.kubelet.finish_termination_with("a-worker-1", 1).await?;
+    comes_back(&world, "a-worker-1", &uid).await?;
+    let uid = world.seen().uid("a-worker-0");
+    world.kubelet.node_lost("a-worker-0").await?;
+    comes_back(&world, "a-worker-0", &uid).await
+}
+
+/// A drain takes the operator together with a replica; the pods are gone when it comes back, and
+/// there is no room for the new one yet.
+async fn told_by_an_operator_that_was_away(world: World) -> Result<()> {
+    let operator = world.start_operator(|_| ()).await?;
+    two_workers(&world, "OnFailure").await?;
+    world
+        .wait_until("who has started is recorded", |seen| {
+            seen.status("a")["replicaStatuses"]["Worker"]["startedIndexes"] == "0-1"
+        })
+        .await?;
+    let uid = world.seen().uid("a-worker-1");
+    operator.crash().await;
+    world.kubelet.drain("a-worker-1").await?;
+    world.kubelet.finish_termination("a-worker-1").await?;
+    let _operator = world.start_operator(|_| ()).await?;
+    is_away(&world, "worker-1", "Deleted").await?;
     comes_back(&world, "a-worker-1", &uid).await
 }
 

@@ -110,12 +110,12 @@ async fn out_of_memory(world: World) -> Result<()> {
 async fn an_eviction_nobody_may_repair(world: World) -> Result<()> {
     let _auto = world.kubelet.auto();
     running(&world, tfjob("a").workers(1).restart("Never")).await?;
-    world.kubelet.evict("a-worker-0", true).await?;
+    world.kubelet.evict_for_its_storage("a-worker-0").await?;
     let seen = world.wait_conditions("a", &FAILED).await?;
     let failure = &seen.status("a")["failure"];
     equal("reason", &failure["reason"], "Evicted")?;
     ensure!(failure["exitCode"].is_null(), "an exit code nobody has seen: {failure}");
-    contains("message", text(&failure["message"]), &["low on resource: memory"])
+    contains("message", text(&failure["message"]), &["exceeds the limit"])
 }
 
 async fn failure_is_final(world: World) -> Result<()> {

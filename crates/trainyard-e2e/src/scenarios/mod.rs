@@ -16,6 +16,7 @@ mod managed_by;
 mod metrics;
 mod pods;
 mod quota;
+mod refused;
 mod restart;
 mod scale;
 mod scheduler;
@@ -70,8 +71,10 @@ pub(crate) fn shared() -> Vec<Case<World>> {
 pub(crate) fn own_operator() -> Vec<Case<World>> {
     [
         clean::own_operator(),
+        disruption::own_operator(),
         leader::all(),
         metrics::all(),
+        refused::own_operator(),
         scheduler::own_operator(),
         success::own_operator(),
         takeover::all(),

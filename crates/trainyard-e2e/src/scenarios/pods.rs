@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::check::{contains, equal, fields, has_line, no_line};
 use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
+use crate::seen::text;
 use crate::world::World;
 
 pub(super) fn all() -> Vec<Case<World>> {
@@ -16,8 +17,30 @@ pub(super) fn all() -> Vec<Case<World>> {
         restart_policy_of_the_template,
         restart_policy_of_the_replica_wins,
         last_words_are_kept,
+        how_long_a_lost_node_is_tolerated,
         a_template_the_server_refuses,
     ]
+}
+
+async fn how_long_a_lost_node_is_tolerated(world: World) -> Result<()> {
+    let job = tfjob("a")
+        .workers(1)
+        .spec("tensorBoard", json!({"logDir": "/logs"}))
+        .run_policy("nodeLossTolerationSeconds", 20);
+    world.submit(job).await?;
+    let seen = world.wait_pods(&["a-tensorboard-0", "a-worker-0"]).await?;
+    for pod in ["a-tensorboard-0", "a-worker-0"] {
+        let tolerations = seen.pod(pod)["spec"]["tolerations"].as_array();
+        let mut found: Vec<(&str, i64)> = tolerations
+            .into_iter()
+            .flatten()
+            .map(|one| (text(&one["key"]), one["tolerationSeconds"].as_i64().unwrap_or(-1)))
+            .collect();
+        found.sort_unstable();
+        let wanted = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+        equal(pod, found, wanted.map(|key| (key, 20)).to_vec())?;
+    }
+    Ok(())
 }
 
 fn rich_template() -> Value {
@@ -110,7 +133,7 @@ async fn ports_of_the_template(world: World) -> Result<()> {
         .as_array()
         .map_or(&[][..], Vec::as_slice)
         .iter()
-        .map(|port| (crate::seen::text(&port["name"]).to_owned(), port["port"].as_i64()))
+        .map(|port| (text(&port["name"]).to_owned(), port["port"].as_i64()))
         .collect();
     ports.sort();
     let wanted = [("profiler", 6009), ("tfjob-port", 3333)];
@@ -184,7 +207,7 @@ async fn a_template_the_server_refuses(world: World) -> Result<()> {
     let seen = world.wait_until("the job fails", |seen| seen.is("a", "Failed")).await?;
     let condition = seen.condition("a", "Failed");
     equal("reason", &condition["reason"], "TFJobFailedValidation")?;
-    let message = crate::seen::text(&condition["message"]);
+    let message = text(&condition["message"]);
     contains("message", message, &["volumeMounts[0].name", "nowhere"])?;
     world.wait_conditions("b", &["Created=True", "Running=True"]).await?;
     world.wait_services(&["b-worker-0"]).await?;

@@ -4,9 +4,10 @@ use anyhow::{Context as _, Result};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::check::equal;
+use crate::check::{contains, equal};
 use crate::harness::{Case, cases};
 use crate::manifest::tfjob;
+use crate::seen::text;
 use crate::world::World;
 
 pub(super) fn all() -> Vec<Case<World>> {
@@ -50,7 +51,10 @@ async fn waited_for(world: World) -> Result<()> {
             events.iter().any(|event| event.starts_with(told) && event.contains("exceeded quota"))
         })
         .await?;
-    equal("conditions", seen.conditions("a"), ["Created=True"])?;
+    equal("it is not the end", seen.is("a", "Failed"), false)?;
+    let seen = world.wait_conditions("a", &["Created=True", "ReplicaFailure=True"]).await?;
+    let message = text(&seen.condition("a", "ReplicaFailure")["message"]);
+    contains("the server's words", message, &["is forbidden: exceeded quota: small"])?;
     world.never_within(500, "the job fails for it", |seen| seen.is("a", "Failed")).await?;
     limit_pods(&world, Method::PATCH, "10").await?;
     world.wait_conditions("a", &["Created=True", "Running=True"]).await?;

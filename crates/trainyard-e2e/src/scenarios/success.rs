@@ -5,6 +5,7 @@ use anyhow::{Result, ensure};
 use crate::check::{equal, no_line};
 use crate::harness::{Case, cases};
 use crate::manifest::{Manifest, tfjob};
+use crate::seen::Seen;
 use crate::world::World;
 
 pub(super) fn all() -> Vec<Case<World>> {
@@ -22,6 +23,7 @@ pub(super) fn all() -> Vec<Case<World>> {
         evaluators_never_do,
         a_completed_index_is_not_run_again,
         success_is_final,
+        a_change_after_the_end_is_answered,
         all_workers_scaled_to_what_is_done,
     ]
 }
@@ -62,6 +64,27 @@ async fn the_normal_course(world: World) -> Result<()> {
     world.wait_services(&[]).await?;
     world.wait_until("success is counted", |seen| seen.counts("a", "Worker") == [0, 1, 0]).await?;
     Ok(())
+}
+
+/// `kubectl wait` believes a condition only of a status that answers the present generation.
+async fn a_change_after_the_end_is_answered(world: World) -> Result<()> {
+    let _auto = world.kubelet.auto();
+    running(&world, tfjob("a").workers(1)).await?;
+    world.kubelet.exit("a-worker-0", 0).await?;
+    world.wait_conditions("a", &SUCCEEDED).await?;
+    world.wait_services(&[]).await?;
+    world.set_replicas("a", "Worker", 3).await?;
+    let answered = |seen: &Seen| {
+        let generation = &seen.job("a")["metadata"]["generation"];
+        generation == 2 && seen.status("a")["observedGeneration"] == *generation
+    };
+    world.wait_until("the change is answered", answered).await?;
+    let told = "Warning TFJobAlreadyFinished";
+    world.wait_until("it is said to do nothing", |seen| seen.told("a", told)).await?;
+    world.stays_silent().await?;
+    let seen = world.seen();
+    equal("the conditions", seen.conditions("a"), SUCCEEDED)?;
+    equal("the pods", seen.pods(), ["a-worker-0"])
 }
 
 async fn worker_zero_decides(world: World) -> Result<()> {

@@ -40,7 +40,7 @@ const SIMPLETFJOB: Duration = Duration::from_mins(40);
 /// Runs the tier.
 #[must_use]
 pub fn run() -> ExitCode {
-    let needs = setup::programs_product_and_packages(&Program::ALL, &packages::OUTBOUND);
+    let needs = setup::programs_product_and_packages(&Program::CONTROL_PLANE, &packages::OUTBOUND);
     Tier::in_real_time(needs, |tier, real| {
         kubectl(tier, real);
         referee(tier, real);

@@ -21,6 +21,9 @@ use crate::sys::{self, Pid};
 
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// Names that are told of what lies where a program was looked for.
+const NAMED: usize = 5;
+
 /// Everything a program starts with.
 pub(crate) struct Program<'a> {
     pub(crate) argv: &'a [String],
@@ -119,8 +122,7 @@ fn execute(argv: &[String], env: &[(String, String)]) -> Result<std::convert::In
             format!("exec: {name:?}: an argument or variable has a zero byte")
         })
     };
-    let path = find(name, env)
-        .map_err(|reason| refusal(RefusalKind::NoSuchProgram, step(name), reason))?;
+    let path = find(name, env).map_err(|(kind, reason)| refusal(kind, step(name), reason))?;
     let arguments =
         argv.iter().map(|argument| text(argument.as_bytes())).collect::<Result<Vec<_>, _>>()?;
     let variables = env
@@ -130,17 +132,18 @@ fn execute(argv: &[String], env: &[(String, String)]) -> Result<std::convert::In
     let error = sys::execute(&text(path.as_os_str().as_bytes())?, &arguments, &variables);
     let (kind, reason) = match error.raw_os_error() {
         Some(libc::ENOENT) if path.exists() => {
-            (RefusalKind::NoSuchProgram, "its interpreter or loader is not there".to_owned())
+            (RefusalKind::NotExecutable, "its interpreter or loader is not there".to_owned())
         }
-        Some(
-            libc::ENOENT
-            | libc::EACCES
-            | libc::ENOEXEC
-            | libc::ENOTDIR
-            | libc::EISDIR
-            | libc::ELOOP
-            | libc::EPERM,
-        ) => (RefusalKind::NoSuchProgram, words(&error)),
+        Some(libc::ENOENT | libc::ENOTDIR) => {
+            (RefusalKind::NoSuchProgram, format!("{}{}", words(&error), beside(&path)))
+        }
+        Some(libc::ENOEXEC) => (
+            RefusalKind::NotExecutable,
+            format!("{}: a script begins with a line like #!/bin/sh", words(&error)),
+        ),
+        Some(libc::EACCES | libc::EISDIR | libc::ELOOP | libc::EPERM) => {
+            (RefusalKind::NotExecutable, words(&error))
+        }
         Some(libc::E2BIG) => (RefusalKind::BadRequest, words(&error)),
         _ => (RefusalKind::Machine, words(&error)),
     };
@@ -148,7 +151,7 @@ fn execute(argv: &[String], env: &[(String, String)]) -> Result<std::convert::In
 }
 
 /// Where a program lies: a name without a slash is looked up in `PATH`.
-fn find(name: &str, env: &[(String, String)]) -> Result<PathBuf, String> {
+fn find(name: &str, env: &[(String, String)]) -> Result<PathBuf, (RefusalKind, String)> {
     if name.contains('/') {
         return Ok(PathBuf::from(name));
     }
@@ -165,11 +168,43 @@ fn find(name: &str, env: &[(String, String)]) -> Result<PathBuf, String> {
             _ => {}
         }
     }
-    Err(if forbidden {
-        "permission denied".to_owned()
+    if forbidden {
+        return Err((RefusalKind::NotExecutable, "permission denied".to_owned()));
+    }
+    let near =
+        listed(path.split(':').flat_map(|folder| names(Path::new(folder))).filter(|found| {
+            found.len() > 2 && (found.starts_with(name) || name.starts_with(found.as_str()))
+        }));
+    let reason = format!("executable file not found in $PATH ({path}){near}");
+    Err((RefusalKind::NoSuchProgram, reason))
+}
+
+/// What lies where a program was looked for.
+fn beside(path: &Path) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    if folder.is_dir() {
+        listed(names(folder).into_iter())
     } else {
-        "executable file not found in $PATH".to_owned()
-    })
+        format!("; there is no folder {}", folder.display())
+    }
+}
+
+/// The names in a folder, in order; none where it cannot be read.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Some names in words, and that there are more.
+fn listed(names: impl Iterator<Item = String>) -> String {
+    let mut names: Vec<String> = names.take(NAMED + 1).collect();
+    let more = if names.len() > NAMED { " and others" } else { "" };
+    names.truncate(NAMED);
+    if names.is_empty() { String::new() } else { format!("; there is {}{more}", names.join(", ")) }
 }
 
 #[cfg(test)]
@@ -191,10 +226,19 @@ mod tests {
         let path = format!("/nowhere:{}", folder.display());
         let env = [("PATH".to_owned(), "/ignored".to_owned()), ("PATH".to_owned(), path)];
         assert_eq!(find("runs", &env).unwrap(), folder.join("runs"));
-        assert_eq!(find("plain", &env).unwrap_err(), "permission denied");
-        for name in ["folder", "missing"] {
-            assert_eq!(find(name, &env).unwrap_err(), "executable file not found in $PATH");
+        let denied = (RefusalKind::NotExecutable, "permission denied".to_owned());
+        assert_eq!(find("plain", &env).unwrap_err(), denied);
+        for (name, near) in
+            [("missing", ""), ("plain2", "; there is plain"), ("run", "; there is runs")]
+        {
+            let said =
+                format!("executable file not found in $PATH (/nowhere:{}){near}", folder.display());
+            assert_eq!(find(name, &env).unwrap_err(), (RefusalKind::NoSuchProgram, said));
         }
+        let (kind, _) = find("folder", &env).unwrap_err();
+        assert_eq!(kind, RefusalKind::NoSuchProgram);
+        assert_eq!(beside(&folder.join("x")), "; there is folder, plain, runs");
+        assert_eq!(beside(Path::new("/nowhere/x")), "; there is no folder /nowhere");
         assert_eq!(find("./a", &[]).unwrap(), PathBuf::from("./a"));
         assert!(find("sh", &[]).is_ok());
     }

@@ -16,8 +16,10 @@ use crate::events::Weight;
 use crate::status::{State, Terminated, restarts};
 use crate::yard::Exit;
 
-/// What a container runtime says of a program that could not be started.
-const START_ERROR: i32 = 128;
+/// The exit codes of a program that is not there, and of one that cannot be executed, as shells and
+/// container engines have them; containerd says 128 for both.
+const NOT_FOUND: i32 = 127;
+const NOT_EXECUTABLE: i32 = 126;
 /// Why an image that is not there is not had either: an event's reason and a container's.
 const NEVER_PULL: &str = "ErrImageNeverPull";
 const SIGTERM: i32 = 15;
@@ -217,14 +219,19 @@ fn not_started(
     refusal: &Refusal,
 ) -> Attempt {
     let message = refusal.to_string();
-    if matches!(refusal.kind, RefusalKind::NoSuchProgram) {
+    let start_error = match refusal.kind {
+        RefusalKind::NoSuchProgram => Some(NOT_FOUND),
+        RefusalKind::NotExecutable => Some(NOT_EXECUTABLE),
+        _ => None,
+    };
+    if let Some(exit_code) = start_error {
         context.tell(container, Weight::Warning, "Failed", format!("Error: {message}"));
         let now = Timestamp::now();
         context.change(container, |record| {
             record.count_run();
             id.clone_into(&mut record.id);
             record.move_to(State::Terminated(Terminated {
-                exit_code: START_ERROR,
+                exit_code,
                 signal: None,
                 reason: "StartError".to_owned(),
                 message,

@@ -61,6 +61,8 @@ impl Actor {
                 }
                 Done { uid, is_word: false, failure: None }
             }
+            Decision::BindClaim(bind) => self.bind_claim(&bind).await,
+            Decision::ReleaseClaim(release) => self.release_claim(&release).await,
             Decision::Wait { pod, uid, message } => {
                 let failure = self.tell_why(&pod, &uid, &message).await.err().map(|error| {
                     debug!(pod = %pod.name, %error, "a waiting pod was not told why");
@@ -235,7 +237,7 @@ fn named(group: &GroupKey) -> String {
     format!("{}/{}", group.namespace(), group.name())
 }
 
-fn path(pod: &PodName) -> String {
+pub(super) fn path(pod: &PodName) -> String {
     format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name)
 }
 
@@ -244,7 +246,7 @@ pub(super) fn call(verb: Verb, resource: &'static str, path: String, body: &Valu
 }
 
 /// The version of an object that was answered; 0 when it cannot be compared.
-fn version(answer: &[u8]) -> u64 {
+pub(super) fn version(answer: &[u8]) -> u64 {
     #[derive(Deserialize)]
     struct Answer {
         metadata: trainyard_api::Meta,

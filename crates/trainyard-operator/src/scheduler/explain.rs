@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use trainyard_sched::{
-    Claim, Config, Explanation, GroupKey, Node, Pod, PodGroup, PodName, PriorityClass, Queue,
-    State, Volume,
+    Claim, Config, CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Explanation, GroupKey,
+    Node, Pod, PodGroup, PodName, PriorityClass, Queue, State, StorageClass, Volume,
+    VolumeAttachment,
 };
 
 use super::Options;
@@ -16,7 +17,7 @@ use super::seen::Told;
 use crate::calls::{Call, CallError, Calls, Turn, Verb};
 use crate::clock::Clock;
 use crate::watch::encoded;
-use crate::{Error, Metrics};
+use crate::{Denied, Error, Metrics};
 
 /// Objects of one answer.
 const PAGE: usize = 500;
@@ -55,32 +56,56 @@ pub async fn explain_all(
     Ok(state.waiting().filter_map(|key| state.explain(key, now)).collect())
 }
 
+/// Lists everything. All that may not be listed is named together, so that the rights can be asked for
+/// at once.
 async fn snapshot(client: kube::Client, options: &Options) -> Result<State, Error> {
     let calls = Calls::new(client, Arc::new(Metrics::default()), &crate::Options::default());
     let mut state = State::with(Config { ..options.config() });
-    read::<Pod>(&calls, &mut state).await?;
-    read::<Node>(&calls, &mut state).await?;
-    read_if_there::<PodGroup>(&calls, &mut state).await?;
-    read_if_there::<Queue>(&calls, &mut state).await?;
-    read_if_there::<PriorityClass>(&calls, &mut state).await?;
-    read_if_there::<Claim>(&calls, &mut state).await?;
-    read_if_there::<Volume>(&calls, &mut state).await?;
-    Ok(state)
+    let mut denied = Vec::new();
+    read::<Pod>(&calls, &mut state, &mut denied, Presence::Required).await?;
+    read::<Node>(&calls, &mut state, &mut denied, Presence::Required).await?;
+    read::<PodGroup>(&calls, &mut state, &mut denied, Presence::Optional).await?;
+    read::<Queue>(&calls, &mut state, &mut denied, Presence::Optional).await?;
+    read::<PriorityClass>(&calls, &mut state, &mut denied, Presence::Optional).await?;
+    read::<Claim>(&calls, &mut state, &mut denied, Presence::Optional).await?;
+    read::<Volume>(&calls, &mut state, &mut denied, Presence::Optional).await?;
+    read::<StorageClass>(&calls, &mut state, &mut denied, Presence::Detail).await?;
+    read::<CsiNode>(&calls, &mut state, &mut denied, Presence::Detail).await?;
+    read::<CsiDriver>(&calls, &mut state, &mut denied, Presence::Detail).await?;
+    read::<CsiStorageCapacity>(&calls, &mut state, &mut denied, Presence::Detail).await?;
+    read::<VolumeAttachment>(&calls, &mut state, &mut denied, Presence::Detail).await?;
+    read::<DisruptionBudget>(&calls, &mut state, &mut denied, Presence::Detail).await?;
+    if denied.is_empty() { Ok(state) } else { Err(Error::Forbidden { denied }) }
 }
 
-async fn read_if_there<T: Told>(calls: &Calls, state: &mut State) -> Result<(), Error> {
+/// Whether a server must serve a kind, and the account must be allowed to read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    /// There is no answer without it.
+    Required,
+    /// A server may lack it.
+    Optional,
+    /// Few people may read it, and few clusters need it for an answer.
+    Detail,
+}
+
+async fn read<T: Told>(
+    calls: &Calls,
+    state: &mut State,
+    denied: &mut Vec<Denied>,
+    presence: Presence,
+) -> Result<(), Error> {
+    let resource = T::KIND.source().resource;
     match list::<T>(calls, state).await {
-        Err(error) if error.code() == 404 => Ok(()),
-        other => other.map_err(|error| unread::<T>(&error)),
+        Ok(()) => Ok(()),
+        Err(error) if error.code() == 404 && presence != Presence::Required => Ok(()),
+        Err(error) if error.code() == 403 && presence == Presence::Detail => Ok(()),
+        Err(error) if error.code() == 403 => {
+            denied.push(Denied { resource, problem: error.to_string() });
+            Ok(())
+        }
+        Err(error) => Err(Error::Unread { resource, problem: error.to_string() }),
     }
-}
-
-async fn read<T: Told>(calls: &Calls, state: &mut State) -> Result<(), Error> {
-    list::<T>(calls, state).await.map_err(|error| unread::<T>(&error))
-}
-
-fn unread<T: Told>(error: &CallError) -> Error {
-    Error::Unread { resource: T::KIND.source().resource, problem: error.to_string() }
 }
 
 /// Tells the state of all objects of a kind. One that cannot be read harms no other.

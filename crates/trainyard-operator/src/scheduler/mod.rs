@@ -7,6 +7,7 @@
 mod act;
 mod explain;
 mod later;
+mod lone;
 mod orders;
 mod outbox;
 mod pace;
@@ -16,13 +17,18 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod voice;
+mod volumes;
 mod world;
 
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use trainyard_sched::{Claim, Config, Node, Pod, PodGroup, PriorityClass, Queue, Volume};
+use trainyard_api::volcano::names as volcano;
+use trainyard_sched::{
+    Claim, Config, CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Node, Pod, PodGroup,
+    PriorityClass, Queue, StorageClass, Volume, VolumeAttachment,
+};
 
 use crate::calls::Calls;
 use crate::clock::Clock;
@@ -30,6 +36,7 @@ use crate::leader::Leader;
 use crate::watch::{follow, follow_optional};
 use crate::{Error, Health, LeaderOptions, Metrics, Time};
 use act::Actor;
+use lone::LonePods;
 use orders::Orders;
 use pace::Pace;
 use queues::QueueKeeper;
@@ -107,7 +114,7 @@ pub async fn run(
     options: Options,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    Scheduler::new(client, options).run(stop).await
+    Box::pin(Scheduler::new(client, options).run(stop)).await
 }
 
 /// A scheduler behind one API server.
@@ -143,7 +150,7 @@ impl Scheduler {
     /// Schedules until `stop` is cancelled or the lease is lost.
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
         let health = Arc::clone(&self.health);
-        let result = self.work(stop).await;
+        let result = Box::pin(self.work(stop)).await;
         health.set_ended();
         result
     }
@@ -161,6 +168,8 @@ impl Scheduler {
         let voice = Arc::new(Voice::new(name, &calls, &metrics, clock));
         let closed = CancellationToken::new();
         let writers = voice.writers(&closed);
+        let serves_volcano = options.names.iter().any(|name| name == volcano::SCHEDULER);
+        let lone = serves_volcano.then(|| LonePods::new(calls.clone(), world.clone()));
         let keeper = QueueKeeper::new(calls.clone(), world.clone(), voice.clone(), orders);
         let actor = Arc::new(Actor { calls: calls.clone(), world: world.clone(), clock, voice });
         let pace = Pace::new(actor, tally);
@@ -173,6 +182,12 @@ impl Scheduler {
             tokio::select! {
                 () = pace.run(stop.clone()) => {}
                 () = keeper.run() => {}
+                () = async {
+                    match lone {
+                        Some(lone) => lone.run().await,
+                        None => std::future::pending().await,
+                    }
+                } => {}
             }
         };
         let led = async {
@@ -222,6 +237,12 @@ fn followers(calls: &Calls, world: &Arc<World>, orders: &Arc<Orders>) -> JoinSet
     if_there::<PriorityClass>(&mut parts, calls, world);
     if_there::<Claim>(&mut parts, calls, world);
     if_there::<Volume>(&mut parts, calls, world);
+    if_there::<StorageClass>(&mut parts, calls, world);
+    if_there::<CsiNode>(&mut parts, calls, world);
+    if_there::<CsiDriver>(&mut parts, calls, world);
+    if_there::<CsiStorageCapacity>(&mut parts, calls, world);
+    if_there::<VolumeAttachment>(&mut parts, calls, world);
+    if_there::<DisruptionBudget>(&mut parts, calls, world);
     let (calls, orders) = (calls.clone(), orders.clone());
     parts.spawn(async move {
         follow_optional(&calls, &Orders::source(), |news| orders.hear(news), &|| {}).await;

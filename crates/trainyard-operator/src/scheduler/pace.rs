@@ -152,6 +152,7 @@ impl Pace {
         match done.failure {
             None => self.later.succeeded(&done.uid),
             Some((delta, error)) => {
+                self.outbox.was_not_written(&done.uid);
                 let least = error.retry_after().unwrap_or_default();
                 self.later.failed(&done.uid, delta, least, Instant::now());
             }

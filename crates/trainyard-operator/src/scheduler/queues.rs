@@ -37,6 +37,8 @@ pub(super) struct QueueKeeper {
     ordered: BTreeMap<String, &'static str>,
     /// Queues of whose parent was told, by identity.
     told: BTreeSet<String>,
+    /// The version of a queue at which its parent was written, by identity.
+    adopted: BTreeMap<String, u64>,
 }
 
 /// What is known of a queue and to be said of it.
@@ -60,6 +62,7 @@ impl QueueKeeper {
             sent: BTreeMap::new(),
             ordered: BTreeMap::new(),
             told: BTreeSet::new(),
+            adopted: BTreeMap::new(),
         }
     }
 
@@ -96,8 +99,12 @@ impl QueueKeeper {
         });
         self.sent.retain(|name, _| entries.iter().any(|entry| entry.queue.name == *name));
         self.told.retain(|uid| entries.iter().any(|entry| entry.queue.uid == *uid));
+        self.adopted.retain(|uid, _| entries.iter().any(|entry| entry.queue.uid == *uid));
         for entry in entries {
             self.tell_of_parent(&entry.queue);
+            if let Err(error) = self.write_parent(&entry.queue).await {
+                result = Err(error);
+            }
             if let Err(error) = self.write(entry).await {
                 result = Err(error);
             }
@@ -136,6 +143,26 @@ impl QueueKeeper {
         {
             let event = Event::warning("ParentNotHonoured", words);
             self.voice.of_queue(&queue.name, &queue.uid, &event);
+        }
+    }
+
+    /// A queue that names no parent is one of `root`'s.
+    async fn write_parent(&mut self, queue: &Queue) -> Result<(), CallError> {
+        let is_written = self.adopted.get(&queue.uid) == Some(&queue.version);
+        if queue.name == ROOT || !queue.parent.is_empty() || is_written {
+            return Ok(());
+        }
+        // Whoever names another one meanwhile is right.
+        let metadata = json!({"uid": queue.uid, "resourceVersion": queue.version.to_string()});
+        let body = json!({"metadata": metadata, "spec": {"parent": ROOT}});
+        let path = format!("{QUEUES}/{}", queue.name);
+        match self.calls.send(call(Verb::Patch, "queues", path, &body)).await {
+            Ok(_) => {
+                self.adopted.insert(queue.uid.clone(), queue.version);
+                Ok(())
+            }
+            Err(error) if matches!(error.code(), 404 | 409) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 

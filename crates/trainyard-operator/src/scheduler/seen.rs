@@ -4,10 +4,15 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use trainyard_sched::{Claim, Delta, Node, Pod, PodGroup, PodName, PriorityClass, Queue, Volume};
+use trainyard_sched::{
+    Claim, CsiDriver, CsiNode, CsiStorageCapacity, Delta, DisruptionBudget, Node, Pod, PodGroup,
+    PodName, PriorityClass, Queue, StorageClass, StorageDelta, Volume, VolumeAttachment,
+};
 
 use crate::cache::Object;
 use crate::watch::Source;
+
+const STORAGE: &str = "/apis/storage.k8s.io/v1";
 
 /// Namespace and name; the first is empty where there is none.
 pub(super) type Key = (String, String);
@@ -22,10 +27,16 @@ pub(super) enum Kind {
     Classes,
     Claims,
     Volumes,
+    StorageClasses,
+    CsiNodes,
+    CsiDrivers,
+    CsiStorageCapacities,
+    VolumeAttachments,
+    Budgets,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Pods,
         Self::Nodes,
         Self::Groups,
@@ -33,6 +44,12 @@ impl Kind {
         Self::Classes,
         Self::Claims,
         Self::Volumes,
+        Self::StorageClasses,
+        Self::CsiNodes,
+        Self::CsiDrivers,
+        Self::CsiStorageCapacities,
+        Self::VolumeAttachments,
+        Self::Budgets,
     ];
 
     /// Where it is found.
@@ -45,6 +62,12 @@ impl Kind {
             Self::Classes => ("/apis/scheduling.k8s.io/v1", "priorityclasses"),
             Self::Claims => ("/api/v1", "persistentvolumeclaims"),
             Self::Volumes => ("/api/v1", "persistentvolumes"),
+            Self::StorageClasses => (STORAGE, "storageclasses"),
+            Self::CsiNodes => (STORAGE, "csinodes"),
+            Self::CsiDrivers => (STORAGE, "csidrivers"),
+            Self::CsiStorageCapacities => (STORAGE, "csistoragecapacities"),
+            Self::VolumeAttachments => (STORAGE, "volumeattachments"),
+            Self::Budgets => ("/apis/policy/v1", "poddisruptionbudgets"),
         };
         Source {
             resource,
@@ -221,11 +244,11 @@ impl Told for Claim {
     }
 
     fn there(self) -> Delta {
-        Delta::Claim(self)
+        Delta::Storage(Box::new(StorageDelta::Claim(self)))
     }
 
     fn gone((namespace, name): Key) -> Delta {
-        Delta::ClaimGone(namespace, name)
+        Delta::Storage(Box::new(StorageDelta::ClaimGone(namespace, name)))
     }
 }
 
@@ -239,10 +262,74 @@ impl Told for Volume {
     }
 
     fn there(self) -> Delta {
-        Delta::Volume(Box::new(self))
+        Delta::Storage(Box::new(StorageDelta::Volume(Box::new(self))))
     }
 
     fn gone((_, name): Key) -> Delta {
-        Delta::VolumeGone(name)
+        Delta::Storage(Box::new(StorageDelta::VolumeGone(name)))
     }
 }
+
+impl Told for CsiStorageCapacity {
+    const KIND: Kind = Kind::CsiStorageCapacities;
+
+    identified_by_methods!();
+
+    fn key(&self) -> Key {
+        self.key()
+    }
+
+    fn there(self) -> Delta {
+        Delta::Storage(Box::new(StorageDelta::Capacity(Box::new(self))))
+    }
+
+    fn gone((namespace, name): Key) -> Delta {
+        Delta::Storage(Box::new(StorageDelta::CapacityGone(namespace, name)))
+    }
+}
+
+impl Told for DisruptionBudget {
+    const KIND: Kind = Kind::Budgets;
+
+    identified_by_methods!();
+
+    fn key(&self) -> Key {
+        self.key()
+    }
+
+    fn there(self) -> Delta {
+        Delta::Budget(Box::new(self))
+    }
+
+    fn gone((namespace, name): Key) -> Delta {
+        Delta::BudgetGone(namespace, name)
+    }
+}
+
+/// Objects of storage without a namespace.
+macro_rules! of_storage {
+    ($kind:ident, $kinds:ident, $there:ident, $gone:ident) => {
+        impl Told for $kind {
+            const KIND: Kind = Kind::$kinds;
+
+            identified_by_methods!();
+
+            fn key(&self) -> Key {
+                self.key()
+            }
+
+            fn there(self) -> Delta {
+                Delta::Storage(Box::new(StorageDelta::$there(self)))
+            }
+
+            fn gone((_, name): Key) -> Delta {
+                Delta::Storage(Box::new(StorageDelta::$gone(name)))
+            }
+        }
+    };
+}
+
+of_storage!(StorageClass, StorageClasses, Class, ClassGone);
+of_storage!(CsiNode, CsiNodes, Node, NodeGone);
+of_storage!(CsiDriver, CsiDrivers, Driver, DriverGone);
+of_storage!(VolumeAttachment, VolumeAttachments, Attachment, AttachmentGone);

@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Constraint, Options, explain, run};
-use crate::Time;
 use crate::fake::{Fake, Reply};
 use crate::toy::pass_time;
 use crate::toy_server::{Fault, Server};
+use crate::{Error, Time};
+
+mod volumes;
 
 const HOUR: u64 = 3_600_000;
 
@@ -117,7 +119,9 @@ async fn a_gang_without_room_says_why_once_and_not_too_often() {
         (&json!("True"), &json!("NotEnoughResources"))
     );
     let message = condition["message"].as_str().unwrap();
-    assert!(message.starts_with("1/2 tasks in gang unschedulable: "), "{message}");
+    let words = "1 of 2 pods fit; cpu: 2 asked for, 1 free: 1 too little; 1/2 tasks in gang \
+                 unschedulable: ";
+    assert!(message.starts_with(words), "{message}");
     assert!(server.events().contains(&message.to_owned()));
     let before = writes(&fake).len();
     // What changes nothing of it is not told again, a change with pauses.
@@ -152,6 +156,23 @@ async fn a_cluster_without_volcanos_definitions_is_scheduled() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_plain_pod_gets_a_group_once_and_then_costs_nothing() {
+    let server = Server::default();
+    node(&server, "a", "4");
+    pod(&server, "p", None, "1", 0);
+    let (fake, _stop) = start(&server);
+    pass_time(10_000).await;
+    let pod = server.get("pods", "p").unwrap();
+    let name = format!("podgroup-{}", pod["metadata"]["uid"].as_str().unwrap());
+    assert_eq!(pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"], name.as_str());
+    assert_eq!(server.get("podgroups", &name).unwrap()["status"]["phase"], "Running");
+    assert_eq!(count(&writes(&fake), "POST /apis/scheduling.volcano.sh"), 1);
+    let before = fake.writes().len();
+    pass_time(HOUR).await;
+    assert_eq!(fake.writes().len(), before);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_eviction_is_told_noted_and_only_then_done() {
     let server = Server::default();
     node(&server, "a", "1");
@@ -174,8 +195,9 @@ async fn an_eviction_is_told_noted_and_only_then_done() {
     assert!(noted.is_some() && noted < done, "{lines:#?}");
     let high = server.get("pods", "high").unwrap();
     assert_eq!(high["status"]["nominatedNodeName"], "a");
-    let told = "Pod is evicted, because of preempt: room for default/high".to_owned();
-    assert!(server.events().contains(&told), "{:?}", server.events());
+    // For the pod, or for the group that is made for it meanwhile.
+    let told = |event: &String| event.starts_with("Pod is evicted, because of preempt: room for ");
+    assert!(server.events().iter().any(told), "{:?}", server.events());
     server.delete("pods", "low");
     pass_time(1_000).await;
     assert_eq!(node_of(&server, "high").as_deref(), Some("a"));
@@ -303,6 +325,20 @@ async fn what_waits_is_explained_from_one_look() {
     let error = explain(fake.client(), &options(), "default", "nobody").await.unwrap_err();
     assert_eq!(error.kind(), "no_group");
     assert!(fake.writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_not_be_listed_is_named_all_at_once() {
+    let fake = Fake::new(|asked| match asked.path.rsplit('/').next() {
+        Some("nodes" | "queues") => Reply::refuse(403, "Forbidden", ""),
+        Some("podgroups") => Reply::refuse(404, "NotFound", ""),
+        _ => Reply::Json(200, json!({"metadata": {}, "items": []})),
+    });
+    let error = explain(fake.client(), &options(), "default", "g").await.unwrap_err();
+    let Error::Forbidden { denied } = error else { panic!("{error}") };
+    let named: Vec<&str> = denied.iter().map(|one| one.resource).collect();
+    assert_eq!(named, ["nodes", "queues"]);
+    assert!(denied[0].problem.contains("Forbidden"), "{denied:?}");
 }
 
 #[tokio::test(start_paused = true)]

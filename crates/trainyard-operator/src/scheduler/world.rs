@@ -18,6 +18,8 @@ pub(super) struct World {
     changed: Notify,
     /// For whoever sums up queues.
     sums: Notify,
+    /// For whoever looks after plain pods.
+    pods: Notify,
     health: Arc<Health>,
 }
 
@@ -49,7 +51,13 @@ impl World {
             settled: BTreeSet::new(),
             served: BTreeSet::new(),
         };
-        Self { known: Mutex::new(known), changed: Notify::new(), sums: Notify::new(), health }
+        Self {
+            known: Mutex::new(known),
+            changed: Notify::new(),
+            sums: Notify::new(),
+            pods: Notify::new(),
+            health,
+        }
     }
 
     fn locked(&self) -> MutexGuard<'_, Known> {
@@ -124,10 +132,16 @@ impl World {
         self.sums.notified().await;
     }
 
+    /// Waits for something that may be a new pod.
+    pub(super) async fn pods_changed(&self) {
+        self.pods.notified().await;
+    }
+
     /// Has everybody look again.
     pub(super) fn look_again(&self) {
         self.changed.notify_one();
         self.sums.notify_one();
+        self.pods.notify_one();
     }
 
     /// What is to be done now; nothing before everything is known.

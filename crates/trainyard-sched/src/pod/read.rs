@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
+use super::asks::{Actuated, Asking, Resize, Resources, asks};
+use super::fields::refused;
 use super::{GroupKey, Phase, Pod, PodName, Port};
 use crate::Amounts;
 use crate::affinity::{NodeAffinity, Required};
@@ -34,7 +37,7 @@ struct Wire {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Spec {
+pub(super) struct Spec {
     node_name: String,
     scheduler_name: String,
     priority: i64,
@@ -42,14 +45,37 @@ struct Spec {
     preemption_policy: Option<String>,
     containers: Vec<Container>,
     init_containers: Vec<Container>,
+    resources: Option<Resources>,
     overhead: BTreeMap<String, String>,
     node_selector: BTreeMap<String, String>,
     affinity: Affinity,
     tolerations: Vec<Toleration>,
-    scheduling_gates: Vec<serde::de::IgnoredAny>,
+    scheduling_gates: Vec<IgnoredAny>,
     topology_spread_constraints: Vec<peer::SpreadWire>,
     volumes: Vec<Volume>,
     host_network: bool,
+    pub(super) resource_claims: Vec<IgnoredAny>,
+    pub(super) scheduling_group: Option<IgnoredAny>,
+}
+
+impl Spec {
+    /// Whether terms of pod affinity mean namespaces by their labels.
+    pub(super) fn selects_namespaces(&self) -> bool {
+        self.affinity.near.selects_namespaces() || self.affinity.away.selects_namespaces()
+    }
+
+    /// Whether the pod names a disk that only one pod can have, without a claim.
+    pub(super) fn has_inline_disk(&self) -> bool {
+        self.volumes.iter().any(|volume| {
+            let disks = [
+                &volume.aws_elastic_block_store,
+                &volume.gce_persistent_disk,
+                &volume.iscsi,
+                &volume.rbd,
+            ];
+            disks.into_iter().any(Option::is_some)
+        })
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -66,7 +92,13 @@ struct Affinity {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Volume {
+    name: String,
     persistent_volume_claim: Option<ClaimSource>,
+    ephemeral: Option<IgnoredAny>,
+    aws_elastic_block_store: Option<IgnoredAny>,
+    gce_persistent_disk: Option<IgnoredAny>,
+    iscsi: Option<IgnoredAny>,
+    rbd: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -78,15 +110,10 @@ struct ClaimSource {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Container {
+    name: String,
     resources: Resources,
     ports: Vec<PortWire>,
     restart_policy: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Resources {
-    requests: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -108,6 +135,10 @@ struct Status {
     reason: String,
     nominated_node_name: String,
     conditions: Vec<Condition>,
+    resources: Option<Resources>,
+    allocated_resources: BTreeMap<String, String>,
+    container_statuses: Vec<Actuated>,
+    init_container_statuses: Vec<Actuated>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -115,6 +146,7 @@ struct Status {
 struct Condition {
     r#type: String,
     status: String,
+    reason: String,
     message: String,
 }
 
@@ -126,7 +158,9 @@ impl<'de> Deserialize<'de> for Pod {
 
 impl From<Wire> for Pod {
     fn from(wire: Wire) -> Self {
-        let Wire { metadata, spec, status } = wire;
+        let Wire { metadata, spec, mut status } = wire;
+        let resize = status.resize();
+        let (claims, own_claims) = claims(&metadata.name, &spec);
         let (group, gang_size) = group(&metadata);
         let named = |keys: &[&str]| keys.iter().find_map(|key| metadata.annotations.get(*key));
         let marked = |key: &str| metadata.marked(key);
@@ -136,14 +170,15 @@ impl From<Wire> for Pod {
                 spec.priority_class_name.as_str(),
                 "system-cluster-critical" | "system-node-critical"
             );
-        let (peers, beyond) = Peers::read(
+        let beyond = refused(&spec);
+        let peers = Peers::read(
             &metadata.labels,
             &spec.affinity.near,
             &spec.affinity.away,
             &spec.topology_spread_constraints,
         );
         Self {
-            asks: asks(&spec),
+            asks: asked(&spec, &resize),
             ports: ports(&spec),
             peers,
             beyond,
@@ -152,7 +187,8 @@ impl From<Wire> for Pod {
             queue: named(&QUEUE).cloned(),
             task: marked(TASK).cloned().unwrap_or_default(),
             index: marked(TASK_INDEX).and_then(|index| index.parse().ok()).unwrap_or(0),
-            claims: claims(&spec),
+            claims,
+            own_claims,
             required: Required::new(spec.node_selector, spec.affinity.nodes),
             version: metadata.version(),
             created: metadata.created(),
@@ -204,40 +240,62 @@ fn said(conditions: Vec<Condition>) -> Option<Arc<str>> {
     conditions.into_iter().find(waits).map(|one| one.message.into())
 }
 
-fn claims(spec: &Spec) -> Vec<String> {
-    let claims = spec.volumes.iter().filter_map(|volume| volume.persistent_volume_claim.as_ref());
-    claims.map(|claim| claim.claim_name.clone()).collect()
-}
-
-/// What the pod needs at its worst moment: all containers together, or one initial container
-/// before them beside those that stay. And one place among the node's pods.
-fn asks(spec: &Spec) -> Amounts {
-    let mut together = Amounts::default();
-    for container in &spec.containers {
-        together.add(&Amounts::read(&container.resources.requests));
-    }
-    let mut staying = Amounts::default();
-    let mut worst = Amounts::default();
-    for container in &spec.init_containers {
-        let own = Amounts::read(&container.resources.requests);
-        if container.restart_policy.as_deref() == Some("Always") {
-            staying.add(&own);
-            worst.most(&staying);
-        } else {
-            let mut moment = staying.clone();
-            moment.add(&own);
-            worst.most(&moment);
+/// The claims of a pod by that name, and those among them that are made for it.
+fn claims(pod: &str, spec: &Spec) -> (Vec<String>, Vec<String>) {
+    let (mut all, mut own) = (Vec::new(), Vec::new());
+    for volume in &spec.volumes {
+        if let Some(claim) = &volume.persistent_volume_claim {
+            all.push(claim.claim_name.clone());
+        } else if volume.ephemeral.is_some() {
+            let name = format!("{pod}-{}", volume.name);
+            all.push(name.clone());
+            own.push(name);
         }
     }
-    together.add(&staying);
-    together.most(&worst);
-    together.add(&Amounts::read(&spec.overhead));
-    together.put(crate::vector::PODS, 1);
-    together
+    (all, own)
+}
+
+fn asked(spec: &Spec, resize: &Resize) -> Amounts {
+    asks(
+        &spec.containers.iter().map(Container::asking).collect::<Vec<_>>(),
+        &spec.init_containers.iter().map(Container::asking).collect::<Vec<_>>(),
+        spec.resources.as_ref(),
+        &spec.overhead,
+        resize,
+    )
+}
+
+impl Container {
+    fn asking(&self) -> Asking<'_> {
+        Asking {
+            name: &self.name,
+            resources: &self.resources,
+            is_staying: self.restart_policy.as_deref() == Some("Always"),
+        }
+    }
+}
+
+impl Status {
+    /// What it says of a resize in place.
+    fn resize(&mut self) -> Resize {
+        let mut containers = std::mem::take(&mut self.container_statuses);
+        containers.append(&mut self.init_container_statuses);
+        let pending = self.conditions.iter().find(|one| one.r#type == "PodResizePending");
+        Resize {
+            containers,
+            pod: Actuated::of_pod(
+                self.resources.take(),
+                std::mem::take(&mut self.allocated_resources),
+            ),
+            is_infeasible: pending.is_some_and(|one| one.reason == "Infeasible"),
+        }
+    }
 }
 
 fn ports(spec: &Spec) -> Vec<Port> {
-    let all = spec.containers.iter().flat_map(|container| &container.ports);
+    let stays = |one: &&Container| one.restart_policy.as_deref() == Some("Always");
+    let staying = spec.init_containers.iter().filter(stays);
+    let all = staying.chain(&spec.containers).flat_map(|container| &container.ports);
     let wanted = all.filter_map(|port| {
         let number = match (port.on_node, spec.host_network) {
             (0, true) => port.inside,
@@ -262,25 +320,15 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pod_asks_for_at_its_worst_moment() {
-        let cpu = |amount: &str| json!({"resources": {"requests": {"cpu": amount}}});
-        let mut sidecar = cpu("100m");
-        sidecar["restartPolicy"] = json!("Always");
-        let pod = pod(json!({"spec": {
-            "containers": [cpu("1"), cpu("500m")],
-            "initContainers": [sidecar, cpu("3")],
-            "overhead": {"cpu": "10m"},
-        }}));
-        assert_eq!((pod.asks.get("cpu"), pod.asks.get("pods")), (3110, 1));
-    }
-
-    #[test]
     fn ports_of_the_node() {
         let pod = pod(json!({"spec": {"hostNetwork": true, "containers": [
             {"ports": [{"containerPort": 2222}, {"containerPort": 1, "hostPort": 80, "protocol": "UDP"}]},
+        ], "initContainers": [
+            {"ports": [{"containerPort": 1, "hostPort": 81}]},
+            {"restartPolicy": "Always", "ports": [{"containerPort": 1, "hostPort": 82}]},
         ]}}));
         let port = |protocol: &str, number| ("0.0.0.0".to_owned(), protocol.to_owned(), number);
-        assert_eq!(pod.ports, [port("TCP", 2222), port("UDP", 80)]);
+        assert_eq!(pod.ports, [port("TCP", 82), port("TCP", 2222), port("UDP", 80)]);
     }
 
     #[test]

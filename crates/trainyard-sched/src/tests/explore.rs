@@ -119,7 +119,10 @@ impl Model {
                 Decision::Evict { .. } | Decision::Promise { .. } => {
                     panic!("nobody has a reason to leave: {decision:?}")
                 }
-                Decision::Wait { .. } | Decision::Report(_) => {}
+                Decision::Wait { .. }
+                | Decision::Report(_)
+                | Decision::BindClaim(_)
+                | Decision::ReleaseClaim(_) => {}
             }
         }
         for (gang, places) in places.into_iter().enumerate().filter(|(_, at)| !at.is_empty()) {

@@ -338,7 +338,10 @@ impl History {
                 }
                 (pod, uid, Doing::Evicting)
             }
-            Decision::Wait { .. } | Decision::Report(_) => return,
+            Decision::Wait { .. }
+            | Decision::Report(_)
+            | Decision::BindClaim(_)
+            | Decision::ReleaseClaim(_) => return,
         };
         self.doing.retain(|(other, _, was)| {
             *other != pod.name || matches!((was, &doing), (Doing::Binding(_), Doing::Evicting))

@@ -120,7 +120,8 @@ fn what_binds_and_what_helps_is_told_before_there_are_pods() {
 fn the_worked_example_is_true() {
     let told = explained(&mut world(), &spec(10, "20", "default"));
     assert_eq!((told.constraint, told.position, told.of), (Constraint::TooLarge, 1, 1));
-    assert_eq!(told.message, "resource in cluster is overused: overused cpu");
+    let words = "resource in cluster is overused: cpu: 20 asked for, 6 free: 14 too little";
+    assert_eq!(told.message, words);
     assert_eq!((told.shortages[0].asked, told.shortages[0].free), (20_000, 6_000));
     assert_eq!((&told.holders[0].group, told.holders[0].pods), (&key("resnet"), 5));
     assert_eq!(told.reasons, [("Insufficient cpu".to_owned(), 2)].into());
@@ -137,7 +138,8 @@ fn who_has_it_and_who_is_before_it_is_told() {
     world.state.apply(pending("second", 1_200, &spec(1, "8", "default")));
     let told = explained(&mut world, &spec(4, "8", "default"));
     assert_eq!(told.constraint, Constraint::Room);
-    assert_eq!(told.message, "resource in cluster is overused: overused cpu");
+    let words = "resource in cluster is overused: cpu: 8 asked for, 0 free: 8 too little";
+    assert_eq!(told.message, words);
     assert_eq!((told.position, told.of), (2, 2));
     let short = &told.shortages[0];
     assert_eq!((short.asked, short.free, short.most_on_one_node), (8_000, 0, 6_000));
@@ -171,4 +173,15 @@ fn the_remedies_are_true() {
         world.decide();
         assert_eq!(world.reports["g"].phase.as_str(), "Inqueue");
     }
+}
+
+#[test]
+fn members_that_are_left_do_not_hide_why_the_others_are_not_made() {
+    let mut world = world();
+    let told = explained(&mut world, &spec(9, "18", "default"));
+    let pod = super::world::member("g-0", "g", 1_500, &json!({"cpu": "2"}));
+    world.pod(pod).decide();
+    let again = world.state.explain(&key("g"), 1_600).unwrap();
+    assert_eq!((again.constraint, &again.message), (told.constraint, &told.message));
+    assert_eq!(world.reports["g"].condition.as_ref().unwrap().message, told.message);
 }

@@ -114,6 +114,39 @@ fn only_those_leave_whose_nodes_are_of_use() {
 }
 
 #[test]
+fn whoever_is_within_its_budget_goes_first_for_preemption_and_for_reclaim() {
+    for queue in ["default", "r"] {
+        let mut world = World::new();
+        world.node("a", "2").queue("q", &json!({})).queue("r", &json!({}));
+        let own = if queue == "default" { "default" } else { "q" };
+        for name in ["one", "two"] {
+            world.gang_with(name, 1, &json!({"minMember": 1, "queue": own}), &json!({"cpu": "1"}));
+        }
+        world.decide();
+        // Without a budget the younger one would go.
+        let budget = json!({
+            "metadata": {"namespace": "n", "name": "b"},
+            "spec": {"selector": {"matchLabels": {"pod": "two-0"}}},
+            "status": {"disruptionsAllowed": 0},
+        });
+        let budget = Delta::Budget(Box::new(serde_json::from_value(budget).unwrap()));
+        world.state.apply(budget);
+        let spec = json!({"minMember": 1, "queue": queue});
+        world.gang_with("new", 1, &spec, &json!({"cpu": "1"}));
+        world.change("new-0", |pod| pod["spec"]["priority"] = json!(10));
+        world.decide();
+        assert_eq!(world.evicted(), ["one-0"], "{queue}");
+        // Where nothing else helps a budget is no obstacle.
+        world.clear().decide();
+        world.gang_with("more", 1, &spec, &json!({"cpu": "1"}));
+        world.change("more-0", |pod| pod["spec"]["priority"] = json!(10));
+        world.decide();
+        let all: &[&str] = if queue == "r" { &["one-0"] } else { &["one-0", "two-0"] };
+        assert_eq!(world.evicted(), all, "{queue}");
+    }
+}
+
+#[test]
 fn a_queue_takes_back_its_share_but_no_more() {
     let mut world = World::new();
     world.node("a", "8").queue("q", &json!({})).queue("r", &json!({}));

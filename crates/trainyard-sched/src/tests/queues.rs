@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::world::{World, group_delta, key, member};
+use super::world::{World, group_delta, key, member, node_delta, node_value};
 use crate::{Amounts, Condition, Constraint, Delta, GroupPhase};
 
 fn spec(minimum: usize, queue: &str) -> Value {
@@ -27,6 +27,31 @@ fn the_least_served_queue_goes_first() {
     let placed = |queue: &str| (1..5).filter(|i| world.placed(&format!("{queue}{i}")) == 1).count();
     assert_eq!((placed("q"), placed("r")), (1, 3));
     assert_eq!(world.state.allocated("r"), Amounts::from([("cpu", 3000), ("pods", 3)]));
+}
+
+#[test]
+fn nodes_that_are_lost_or_cordoned_are_no_part_of_shares() {
+    let lost = json!({"conditions": [{"type": "Ready", "status": "Unknown"}]});
+    for (spec_of_node, status) in [(json!({"unschedulable": true}), json!({})), (json!({}), lost)] {
+        let mut world = World::new();
+        world.node("a", "4").queue("q", &json!({})).queue("r", &json!({"weight": 3}));
+        for name in ["q1", "q2", "q3", "q4"] {
+            world.gang_with(name, 1, &spec(1, "q"), &cpu("1"));
+        }
+        world.decide();
+        let mut away = node_value("b", &json!({"cpu": "4", "pods": "110"}));
+        away["spec"] = spec_of_node;
+        away["spec"]["taints"] = json!([{"key": "k", "value": "v", "effect": "NoSchedule"}]);
+        away["status"]["conditions"] = status["conditions"].clone();
+        if away["status"]["conditions"].is_null() {
+            away["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+        }
+        world.state.apply(node_delta(away));
+        world.gang_with("r1", 3, &spec(3, "r"), &cpu("1"));
+        world.decide();
+        world.clear().decide();
+        assert_eq!(world.placed("r1"), 3);
+    }
 }
 
 #[test]
@@ -175,10 +200,123 @@ fn groups_are_let_in_before_they_have_pods() {
     world.decide();
     assert_eq!(world.reports["a"].phase, GroupPhase::Inqueue);
     let refused = |name: &str| world.reports[name].condition.clone().unwrap().message;
-    assert_eq!(refused("b"), "resource in cluster is overused: overused cpu");
-    assert_eq!(refused("c"), "queue resource quota insufficient: insufficient cpu");
+    assert_eq!(
+        refused("b"),
+        "resource in cluster is overused: cpu: 2 asked for, 0 free: 2 too little"
+    );
+    assert_eq!(
+        refused("c"),
+        "queue resource quota insufficient: insufficient cpu (queue \"q\": cpu: 2 asked for, 1 \
+         free: 1 too little)"
+    );
     assert_eq!(world.reports["c"].phase, GroupPhase::Pending);
     assert!(world.decide().is_empty(), "nothing new, nothing said");
+}
+
+#[test]
+fn nobody_is_let_in_past_the_head_of_a_queue_that_is_served_in_order() {
+    for (strategy, phase) in [("traverse", GroupPhase::Inqueue), ("fifo", GroupPhase::Pending)] {
+        let mut world = World::new();
+        world.node("a", "4").queue("q", &json!({"dequeueStrategy": strategy}));
+        for (name, asks) in [("large", "8"), ("small", "1")] {
+            world.now += 1;
+            let spec = json!({"minMember": 1, "queue": "q", "minResources": {"cpu": asks}});
+            let mut delta = group_delta(name, world.now, &spec);
+            if let Delta::Group(group) = &mut delta {
+                group.phase = GroupPhase::Pending;
+            }
+            world.state.apply(delta);
+        }
+        world.decide();
+        assert_eq!(world.reports["small"].phase, phase, "{strategy}");
+        let explained = world.state.explain(&key("small"), world.now).unwrap();
+        if strategy == "fifo" {
+            assert!(explained.message.contains("\"large\" is ahead"), "{}", explained.message);
+            assert_eq!(explained.constraint, Constraint::QueueOrder);
+        }
+    }
+}
+
+#[test]
+fn pods_of_higher_priority_are_the_minimum() {
+    let mut world = World::new();
+    world.node("a", "2");
+    world.gang_with("j", 0, &json!({"minMember": 2}), &json!({}));
+    for (name, priority) in [("j-a-0", 0), ("j-b-0", 5), ("j-b-1", 5)] {
+        let mut pod = member(name, "j", 1, &cpu("1"));
+        pod["spec"]["priority"] = json!(priority);
+        world.pod(pod);
+    }
+    world.decide();
+    assert_eq!(world.node_of("j-a-0"), None);
+    assert_eq!((world.node_of("j-b-0"), world.node_of("j-b-1")), (Some("a"), Some("a")));
+}
+
+/// A group that nobody has let in, with its pods.
+fn pending_with_pods(world: &mut World, spec: &Value, pods: &[(&str, Value)]) {
+    let mut delta = group_delta("g", world.now, spec);
+    if let Delta::Group(group) = &mut delta {
+        (group.phase, group.is_new) = (GroupPhase::Pending, true);
+    }
+    world.state.apply(delta);
+    for (pod, asks) in pods {
+        world.pod(member(pod, "g", world.now, asks));
+    }
+}
+
+#[test]
+fn pods_that_are_there_say_what_is_short_before_they_are_let_in() {
+    let mut world = World::new();
+    world.node("a", "3").node("b", "3");
+    let pods: Vec<(&str, Value)> =
+        ["g-0", "g-1", "g-2", "g-3"].into_iter().map(|pod| (pod, cpu("2"))).collect();
+    let spec = json!({"minMember": 4, "minResources": {"cpu": "8"}});
+    pending_with_pods(&mut world, &spec, &pods);
+    world.decide();
+    let first = "2 of 4 pods fit; cpu: 8 asked for, 6 free: 2 too little; ";
+    for (pod, _) in &pods {
+        assert!(world.said[*pod].starts_with(first), "{}", world.said[*pod]);
+    }
+    let condition = world.reports["g"].condition.clone().unwrap();
+    assert!(condition.message.starts_with(first), "{}", condition.message);
+    assert_eq!(world.reports["g"].phase, GroupPhase::Pending);
+    let explained = world.state.explain(&key("g"), world.now).unwrap();
+    assert_eq!((explained.waiting, explained.constraint), (4, Constraint::TooLarge));
+    world.node("c", "4").decide();
+    assert_eq!(world.placed("g"), 4, "room is all that it takes");
+}
+
+#[test]
+fn of_pods_that_differ_those_that_fit_are_counted() {
+    let mut world = World::new();
+    world.node("a", "3");
+    let gpu = json!({"cpu": "1", "nvidia.com/gpu": "1"});
+    let spec = json!({"minMember": 2});
+    pending_with_pods(&mut world, &spec, &[("g-ps-0", cpu("1")), ("g-worker-0", gpu)]);
+    world.decide();
+    let first = "1 of 2 pods fit; nvidia.com/gpu: 1 asked for, 0 free: 1 too little; ";
+    assert!(world.said["g-ps-0"].starts_with(first), "{}", world.said["g-ps-0"]);
+}
+
+#[test]
+fn a_group_that_asks_for_more_than_its_queue_may_ever_use_stays_out() {
+    let mut world = World::new();
+    world.node("a", "8").queue("q", &json!({"capability": {"cpu": "4"}}));
+    let spec = json!({"minMember": 1, "queue": "q", "minResources": {"cpu": "6"}});
+    pending_with_pods(&mut world, &spec, &[("g-0", cpu("1"))]);
+    world.decide();
+    assert_eq!((world.placed("g"), world.reports["g"].phase), (0, GroupPhase::Pending));
+    assert_eq!(
+        world.said["g-0"],
+        "queue resource quota insufficient: insufficient cpu (6 asked for, queue \"q\" may use 4)"
+    );
+    assert_eq!(world.reports["g"].condition.as_ref().unwrap().message, world.said["g-0"]);
+    let explained = world.state.explain(&key("g"), world.now).unwrap();
+    assert_eq!(explained.constraint, Constraint::QueueLimit);
+    let raise = crate::Remedy::RaiseLimit { queue: "q".into(), resource: "cpu".into(), by: 2000 };
+    assert_eq!(explained.remedies, [raise]);
+    world.queue("q", &json!({"capability": {"cpu": "6"}})).decide();
+    assert_eq!(world.placed("g"), 1);
 }
 
 #[test]
@@ -191,9 +329,10 @@ fn groups_report_what_became_of_them() {
         Condition {
             kind: "Unschedulable",
             reason: "NotEnoughResources",
-            message: "1/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 \
-                      minAvailable; Pending: 1 Unschedulable, 2 Schedulable. Origin reason is \
-                      g-2: 0/1 nodes are unavailable: 1 Insufficient cpu."
+            message: "2 of 3 pods fit; cpu: 3 asked for, 2 free: 1 too little; 1/3 tasks in gang \
+                      unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: \
+                      1 Unschedulable, 2 Schedulable. Origin reason is g-2: 0/1 nodes are \
+                      unavailable: 1 Insufficient cpu."
                 .to_owned(),
         }
     );

@@ -178,6 +178,7 @@ impl World {
                         value["status"]["nominatedNodeName"] = json!(node);
                     });
                 }
+                Decision::BindClaim(_) | Decision::ReleaseClaim(_) => {}
                 Decision::Wait { pod, message, .. } => {
                     self.said.insert(pod.name.clone(), message.to_string());
                 }

@@ -11,10 +11,12 @@ use super::build;
 pub const KUBERNETES_VERSION: &str = "1.36.3";
 /// Release of etcd that is built.
 pub const ETCD_VERSION: &str = "3.6.16";
+/// Release of `CoreDNS` that is built.
+pub const COREDNS_VERSION: &str = "1.14.7";
 /// Environment variable that names a folder of ready-made programs.
 pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
-/// One program of the control plane.
+/// One program of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// The database behind the API server.
@@ -27,11 +29,31 @@ pub enum Program {
     Scheduler,
     /// The command line client.
     Kubectl,
+    /// The agent of a node.
+    Kubelet,
+    /// The way from a Service's address to its pods.
+    KubeProxy,
+    /// The name server of pods.
+    CoreDns,
+    /// The program that keeps the namespaces of a pod.
+    Pause,
 }
 
 impl Program {
-    /// Every program, in the order in which building them shares most work.
-    pub const ALL: [Self; 5] =
+    /// Every program of a cluster with nodes, in the order in which building them shares most work.
+    pub const ALL: [Self; 9] = [
+        Self::Etcd,
+        Self::ApiServer,
+        Self::Kubectl,
+        Self::ControllerManager,
+        Self::Scheduler,
+        Self::Kubelet,
+        Self::KubeProxy,
+        Self::Pause,
+        Self::CoreDns,
+    ];
+    /// Those of a control plane, and its client.
+    pub const CONTROL_PLANE: [Self; 5] =
         [Self::Etcd, Self::ApiServer, Self::Kubectl, Self::ControllerManager, Self::Scheduler];
 
     /// The file name, the same everywhere.
@@ -43,6 +65,10 @@ impl Program {
             Self::ControllerManager => "kube-controller-manager",
             Self::Scheduler => "kube-scheduler",
             Self::Kubectl => "kubectl",
+            Self::Kubelet => "kubelet",
+            Self::KubeProxy => "kube-proxy",
+            Self::CoreDns => "coredns",
+            Self::Pause => "pause",
         }
     }
 }
@@ -102,7 +128,12 @@ impl Binaries {
 
 /// Where the cache keeps a program.
 pub(super) fn cached(cache: &Path, program: Program) -> PathBuf {
-    cache.join("bin").join(program.file_name())
+    let bin = cache.join("bin");
+    match program {
+        // The cache is named for the releases of all others.
+        Program::CoreDns => bin.join(format!("coredns-v{COREDNS_VERSION}")),
+        _ => bin.join(program.file_name()),
+    }
 }
 
 /// Folder for everything the project keeps between runs outside its own tree.
@@ -142,5 +173,7 @@ mod tests {
             binaries.missing(&[Program::Scheduler, Program::ApiServer, Program::Etcd]),
             [Program::ApiServer, Program::Scheduler]
         );
+        touch(&cache.join("bin/coredns"));
+        assert_eq!(binaries.missing(&[Program::CoreDns]), [Program::CoreDns], "of any release");
     }
 }

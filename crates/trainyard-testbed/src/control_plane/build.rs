@@ -5,13 +5,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use tokio::process::Command;
 
-use super::binaries::{ASSETS_VARIABLE, ETCD_VERSION, KUBERNETES_VERSION, Program, cached};
+use super::binaries::{
+    ASSETS_VARIABLE, COREDNS_VERSION, ETCD_VERSION, KUBERNETES_VERSION, Program, cached,
+};
 use super::go;
 use super::process::say;
 
 const KUBERNETES_MODULE: &str = "k8s.io/kubernetes";
 const ETCD_MODULE: &str = "go.etcd.io/etcd/server/v3";
+const COREDNS_MODULE: &str = "github.com/coredns/coredns";
+/// What of `CoreDNS` a cluster needs; its own list of plugins takes in the clients of three clouds.
+const COREDNS_PLUGINS: [&str; 6] = ["bind", "errors", "kubernetes", "loadbalance", "log", "ready"];
 
 /// Builds `missing` into `<cache>/bin`. Several runs at once wait for each other and share the result.
 pub(super) async fn build(cache: &Path, missing: &[Program]) -> Result<()> {
@@ -45,7 +51,7 @@ fn names(programs: &[Program]) -> String {
 
 fn no_go(missing: &[Program]) -> String {
     format!(
-        "the real control plane needs {}, which are neither in {ASSETS_VARIABLE} nor in the cache, \
+        "the real Kubernetes needs {}, which are neither in {ASSETS_VARIABLE} nor in the cache, \
          and there is no working Go to build them: install Go 1.26 or newer, or set \
          {ASSETS_VARIABLE} to a folder that holds them",
         names(missing)
@@ -54,7 +60,9 @@ fn no_go(missing: &[Program]) -> String {
 
 async fn build_one(cache: &Path, program: Program) -> Result<()> {
     let (module, package) = match program {
+        Program::Pause => return build_pause(cache).await,
         Program::Etcd => (etcd_module(cache).await?, ETCD_MODULE.to_owned()),
+        Program::CoreDns => (coredns_module(cache).await?, ".".to_owned()),
         _ => (
             kubernetes_module(cache).await?,
             format!("{KUBERNETES_MODULE}/cmd/{}", program.file_name()),
@@ -65,7 +73,7 @@ async fn build_one(cache: &Path, program: Program) -> Result<()> {
 
 /// Without the version stamps kubectl cannot parse the server's version.
 fn linker_flags(program: Program) -> String {
-    if program == Program::Etcd {
+    if matches!(program, Program::Etcd | Program::CoreDns) {
         return "-s -w".to_owned();
     }
     let mut parts = KUBERNETES_VERSION.split('.');
@@ -82,6 +90,38 @@ async fn etcd_module(cache: &Path) -> Result<PathBuf> {
     go::write_module(&module, "module trainyard.local/etcd\n\ngo 1.24\n")?;
     go::run(go::go_in(&module).args(["get", &format!("{ETCD_MODULE}@v{ETCD_VERSION}")])).await?;
     Ok(module)
+}
+
+async fn coredns_module(cache: &Path) -> Result<PathBuf> {
+    let module = cache.join("src").join("coredns");
+    go::write_module(&module, "module trainyard.local/coredns\n\ngo 1.24\n")?;
+    fs::write(module.join("main.go"), coredns_main())
+        .with_context(|| format!("cannot write main.go in {}", module.display()))?;
+    go::run(go::go_in(&module).args(["get", &format!("{COREDNS_MODULE}@v{COREDNS_VERSION}")]))
+        .await?;
+    Ok(module)
+}
+
+fn coredns_main() -> String {
+    let mut text = format!("package main\n\nimport (\n\t\"{COREDNS_MODULE}/coremain\"\n");
+    for plugin in COREDNS_PLUGINS {
+        text.extend(["\t_ \"", COREDNS_MODULE, "/plugin/", plugin, "\"\n"]);
+    }
+    text.push_str(")\n\nfunc main() { coremain.Run() }\n");
+    text
+}
+
+/// The one program that Kubernetes has written in C; static, for an image that holds nothing else.
+async fn build_pause(cache: &Path) -> Result<()> {
+    let kubernetes = go::downloaded(&format!("{KUBERNETES_MODULE}@v{KUBERNETES_VERSION}")).await?;
+    let program = cached(cache, Program::Pause);
+    let unfinished = program.with_file_name(".pause.unfinished");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-Os", "-static", "-s"]).arg(format!("-DVERSION={KUBERNETES_VERSION}"));
+    compiler.arg("-o").arg(&unfinished).arg(kubernetes.folder.join("build/pause/linux/pause.c"));
+    go::run(compiler.kill_on_drop(true)).await?;
+    fs::rename(&unfinished, &program)
+        .with_context(|| format!("cannot put {} in place", program.display()))
 }
 
 /// Kubernetes' own go.mod replaces its staging modules by folders of its repository, which no
@@ -151,5 +191,13 @@ mod tests {
         assert!(flags.contains("version.gitVersion=v1.36.3 "), "{flags}");
         assert!(flags.ends_with("version.gitMinor=36"), "{flags}");
         assert_eq!(linker_flags(Program::Etcd), "-s -w");
+    }
+
+    #[test]
+    fn coredns_has_the_plugins_of_a_cluster() {
+        let main = coredns_main();
+        assert!(main.starts_with("package main\n\nimport (\n\t\"github.com/coredns/coredns/"));
+        assert!(main.contains("\t_ \"github.com/coredns/coredns/plugin/kubernetes\"\n"), "{main}");
+        assert!(main.ends_with(")\n\nfunc main() { coremain.Run() }\n"), "{main}");
     }
 }

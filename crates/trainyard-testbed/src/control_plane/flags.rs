@@ -18,17 +18,17 @@ const DISABLED_PLUGINS: &str = "--disable-admission-plugins=";
 
 /// Where the servers listen, on loopback.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ports {
-    pub(super) etcd_client: u16,
-    pub(super) etcd_peer: u16,
-    pub(super) api_server: u16,
+pub(crate) struct Ports {
+    pub(crate) etcd_client: u16,
+    pub(crate) etcd_peer: u16,
+    pub(crate) api_server: u16,
 }
 
-pub(super) fn loopback(scheme: &str, port: u16) -> String {
+pub(crate) fn loopback(scheme: &str, port: u16) -> String {
     format!("{scheme}://127.0.0.1:{port}")
 }
 
-pub(super) fn etcd(ports: Ports, data: &Path, durable: bool) -> Vec<String> {
+pub(crate) fn etcd(ports: Ports, data: &Path, durable: bool) -> Vec<String> {
     let client = loopback("http", ports.etcd_client);
     let peer = loopback("http", ports.etcd_peer);
     let mut flags = vec![

@@ -108,9 +108,10 @@ fn settings(go: &mut Command) -> &mut Command {
     go.env("CGO_ENABLED", "0").env("GOWORK", "off").env("GOFLAGS", "").kill_on_drop(true)
 }
 
-/// Runs Go to its end.
+/// Runs Go, or another compiler, to its end.
 pub(super) async fn run(command: &mut Command) -> Result<()> {
-    let output = command.output().await.context("cannot run `go`")?;
+    let program = command.as_std().get_program().to_string_lossy().into_owned();
+    let output = command.output().await.with_context(|| format!("cannot run `{program}`"))?;
     if output.status.success() {
         return Ok(());
     }

@@ -3,15 +3,13 @@
 
 use std::fs::{self, File};
 use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
-};
+use rcgen::ExtendedKeyUsagePurpose;
 use serde_json::json;
+
+use crate::certificates::{self, Authority, Signed, Subject, kubeconfig, write_secret};
 
 /// A user of the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,16 +195,8 @@ impl Credentials {
     pub(super) fn write_kubeconfigs(&self, url: &str) -> Result<()> {
         for identity in Identity::ALL {
             let user = self.user(identity);
-            let content = json!({
-                "apiVersion": "v1",
-                "kind": "Config",
-                "clusters": [{ "name": "test", "cluster": {
-                    "server": url, "certificate-authority": self.dir.join(AUTHORITY) } }],
-                "users": [{ "name": user, "user": { "token": self.token(identity) } }],
-                "contexts": [{ "name": "test", "context": {
-                    "cluster": "test", "user": user, "namespace": "default" } }],
-                "current-context": "test",
-            });
+            let credentials = json!({ "token": self.token(identity) });
+            let content = kubeconfig(url, &self.authority_file(), &user, &credentials);
             let bytes = serde_json::to_vec_pretty(&content)?;
             write_secret(&self.kubeconfig(identity), &bytes)?;
         }
@@ -215,6 +205,7 @@ impl Credentials {
 }
 
 const AUTHORITY: &str = "ca.crt";
+const AUTHORITY_KEY: &str = "ca.key";
 const SERVING_CERTIFICATE: &str = "apiserver.crt";
 const SERVING_KEY: &str = "apiserver.key";
 const KUBELET_CLIENT_CERTIFICATE: &str = "apiserver-kubelet-client.crt";
@@ -228,58 +219,31 @@ const ACCOUNT_KEY: &str = "service-accounts.key";
 const ACCOUNT_PUBLIC_KEY: &str = "service-accounts.pub";
 
 /// Where pods find the API server: the first address of the services' range.
-pub(super) const SERVICE_ADDRESS: &str = "10.96.0.1";
+pub(crate) const SERVICE_ADDRESS: &str = "10.96.0.1";
 
 /// An authority, a serving certificate for loopback signed by it, the certificate by which kubelets
 /// know the API server, one of a person, and the key that signs service account tokens. Returns the
 /// authority's certificate in DER.
 fn write_certificates(dir: &Path) -> Result<Vec<u8>> {
-    let mut authority = CertificateParams::new(Vec::new())?;
-    // OpenSSL takes a certificate whose issuer has its subject's name for one that signed itself.
-    authority.distinguished_name.push(DnType::CommonName, "authority of the tests");
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-    let authority_key = KeyPair::generate()?;
-    let authority_certificate = authority.self_signed(&authority_key)?;
-    let issuer = Issuer::new(authority, authority_key);
-
-    let sign = |name: &str, names: &[&str], purpose, files: [&str; 2]| -> Result<()> {
-        let [certificate, key_file] = files;
-        let names = names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-        let mut params = CertificateParams::new(names)?;
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.use_authority_key_identifier_extension = true;
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![purpose];
-        let key = KeyPair::generate()?;
-        let signed = params.signed_by(&key, &issuer)?;
-        write_secret(&dir.join(certificate), signed.pem().as_bytes())?;
-        write_secret(&dir.join(key_file), key.serialize_pem().as_bytes())
+    let authority = Authority::create("authority of the tests")?;
+    let hosts = ["localhost", "kubernetes.default.svc", "127.0.0.1", SERVICE_ADDRESS];
+    let server = Subject { name: "kube-apiserver", hosts: &hosts, ..Subject::default() };
+    let files = |[certificate, key]: [&str; 2]| Signed {
+        certificate: dir.join(certificate),
+        key: dir.join(key),
     };
-    let serving = ["localhost", "kubernetes.default.svc", "127.0.0.1", SERVICE_ADDRESS];
-    let server = ExtendedKeyUsagePurpose::ServerAuth;
-    sign("kube-apiserver", &serving, server, [SERVING_CERTIFICATE, SERVING_KEY])?;
-    for (name, files) in [
+    let purpose = [ExtendedKeyUsagePurpose::ServerAuth];
+    authority.sign(&server, &purpose, &files([SERVING_CERTIFICATE, SERVING_KEY]))?;
+    for (name, names) in [
         (KUBELET_CLIENT_NAME, [KUBELET_CLIENT_CERTIFICATE, KUBELET_CLIENT_KEY]),
         ("jane", [PERSON_CERTIFICATE, PERSON_KEY]),
     ] {
-        sign(name, &[], ExtendedKeyUsagePurpose::ClientAuth, files)?;
+        let client = Subject { name, ..Subject::default() };
+        authority.sign(&client, &[ExtendedKeyUsagePurpose::ClientAuth], &files(names))?;
     }
-    write_secret(&dir.join(AUTHORITY), authority_certificate.pem().as_bytes())?;
-    // The server signs with a private key in this form but verifies only with a public one.
-    let account_key = KeyPair::generate()?;
-    write_secret(&dir.join(ACCOUNT_KEY), account_key.serialize_pem().as_bytes())?;
-    write_secret(&dir.join(ACCOUNT_PUBLIC_KEY), account_key.public_key_pem().as_bytes())?;
-    Ok(authority_certificate.der().to_vec())
-}
-
-fn write_secret(path: &Path, content: &[u8]) -> Result<()> {
-    let write = || {
-        let mut options = File::options();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-        std::io::Write::write_all(&mut file, content)
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    authority.write(&files([AUTHORITY, AUTHORITY_KEY]))?;
+    certificates::write_account_key(&dir.join(ACCOUNT_KEY), &dir.join(ACCOUNT_PUBLIC_KEY))?;
+    Ok(authority.der())
 }
 
 fn random_token() -> Result<String> {

@@ -4,12 +4,12 @@
 
 mod binaries;
 mod build;
-mod flags;
+pub(crate) mod flags;
 pub mod go;
-mod ground;
-mod identity;
-mod probe;
-mod process;
+pub(crate) mod ground;
+pub(crate) mod identity;
+pub(crate) mod probe;
+pub(crate) mod process;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,8 @@ use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
 pub use binaries::{
-    ASSETS_VARIABLE, Binaries, ETCD_VERSION, KUBERNETES_VERSION, Program, cache_root,
+    ASSETS_VARIABLE, Binaries, COREDNS_VERSION, ETCD_VERSION, KUBERNETES_VERSION, Program,
+    cache_root,
 };
 use flags::{Audit, Ports, loopback};
 pub use ground::free_ports;
@@ -248,7 +249,7 @@ impl ControlPlane {
 
     fn probe(&self) -> Result<Probe> {
         let token = self.credentials.token(Identity::Admin);
-        Probe::new(self.ports.api_server, self.credentials.authority(), token)
+        Probe::new(self.ports.api_server, self.credentials.authority(), Some(token))
     }
 
     /// Where the API server listens.
@@ -350,7 +351,7 @@ impl ControlPlane {
 /// All but the scheduler, which few tests want.
 fn needed(options: &Options) -> Vec<Program> {
     let wanted = |program: &Program| options.scheduler || *program != Program::Scheduler;
-    Program::ALL.into_iter().filter(wanted).collect()
+    Program::CONTROL_PLANE.into_iter().filter(wanted).collect()
 }
 
 fn audit_policy(dir: &Path) -> PathBuf {

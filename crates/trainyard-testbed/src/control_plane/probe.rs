@@ -16,27 +16,28 @@ use tokio_rustls::TlsConnector;
 /// Patience with one answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Asks as the one whom the token names.
-pub(super) struct Probe {
+/// Asks as the one whom the token names, or as nobody.
+pub(crate) struct Probe {
     port: u16,
     connector: TlsConnector,
-    token: String,
+    token: Option<String>,
 }
 
 impl Probe {
     /// `authority` is the certificate, in DER, of the authority that the server is signed by.
-    pub(super) fn new(port: u16, authority: &[u8], token: &str) -> Result<Self> {
+    pub(crate) fn new(port: u16, authority: &[u8], token: Option<&str>) -> Result<Self> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(authority.to_vec()))?;
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self { port, connector: TlsConnector::from(Arc::new(config)), token: token.to_owned() })
+        let connector = TlsConnector::from(Arc::new(config));
+        Ok(Self { port, connector, token: token.map(str::to_owned) })
     }
 
     /// The status of the answer to a GET of `path`.
-    pub(super) async fn status(&self, path: &str) -> Result<u16> {
+    pub(crate) async fn status(&self, path: &str) -> Result<u16> {
         let answer = tokio::time::timeout(PATIENCE, self.ask(path)).await;
         let line = answer.with_context(|| format!("no answer within {PATIENCE:?}"))??;
         status_of(&line).with_context(|| format!("not an answer of HTTP: {line:?}"))
@@ -46,10 +47,10 @@ impl Probe {
         let tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await?;
         let name = ServerName::try_from("localhost")?;
         let mut stream = BufReader::new(self.connector.connect(name, tcp).await?);
+        let token = self.token.iter().map(|token| format!("Authorization: Bearer {token}\r\n"));
         let request = format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
-             Connection: close\r\n\r\n",
-            self.token
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\n{}Connection: close\r\n\r\n",
+            token.collect::<String>()
         );
         stream.write_all(request.as_bytes()).await?;
         stream.flush().await?;

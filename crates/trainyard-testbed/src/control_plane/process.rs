@@ -1,5 +1,5 @@
-//! One server process: started in a group of its own, its log in a file, ended with its owner.
-//! Knows nothing of Kubernetes.
+//! One server process: started in a group of its own, its log in a file, ended with its owner unless it is to
+//! last. Knows nothing of Kubernetes.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -15,39 +15,63 @@ use anyhow::{Context, Result, bail};
 const LAST_BYTES: u64 = 4096;
 const LAST_LINES: usize = 20;
 
-/// A running process; dropping it kills it.
+/// A running process; dropping it kills it, unless it is to last.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     name: String,
     log: PathBuf,
     child: Child,
+    lasting: bool,
 }
 
 impl Process {
     /// Starts `program`; both output streams are appended to `log`.
-    pub(super) fn start(program: &Path, arguments: &[String], log: PathBuf) -> Result<Self> {
+    pub(crate) fn start(program: &Path, arguments: &[String], log: PathBuf) -> Result<Self> {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut command = dying_with_parent(program);
+        command.args(arguments);
+        Self::spawn(name, command, log, false)
+    }
+
+    /// Starts `program` so that it outlives its owner.
+    pub(crate) fn start_lasting(
+        program: &Path,
+        arguments: &[String],
+        log: PathBuf,
+    ) -> Result<Self> {
+        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut command = Command::new(program);
+        command.args(arguments);
+        Self::spawn(name, command, log, true)
+    }
+
+    /// Gives it another name, by which errors call it.
+    #[must_use]
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    fn spawn(name: String, mut command: Command, log: PathBuf, lasting: bool) -> Result<Self> {
         let sink = File::options().create(true).append(true).open(&log);
         let sink = sink.with_context(|| format!("cannot open the log {}", log.display()))?;
-        let mut command = dying_with_parent(program);
         command
-            .args(arguments)
             .stdin(Stdio::null())
             .stdout(sink.try_clone()?)
             .stderr(sink)
             // Ctrl-C in the terminal goes to the owner alone, which ends its processes in order.
             .process_group(0);
-        let child = spawn_on_lasting_thread(command)
-            .with_context(|| format!("cannot start {}", program.display()))?;
-        Ok(Self { name, log, child })
+        let child =
+            spawn_on_lasting_thread(command).with_context(|| format!("cannot start {name}"))?;
+        Ok(Self { name, log, child, lasting })
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// An error with the last log lines when the process has ended.
-    pub(super) fn check(&mut self) -> Result<()> {
+    pub(crate) fn check(&mut self) -> Result<()> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => {
@@ -62,7 +86,7 @@ impl Process {
     }
 
     /// The end of the log.
-    pub(super) fn last_lines(&self) -> String {
+    pub(crate) fn last_lines(&self) -> String {
         match tail(&self.log) {
             Ok(text) if text.is_empty() => "(the log is empty)".to_owned(),
             Ok(text) => text,
@@ -73,6 +97,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if self.lasting {
+            return;
+        }
         // Killed, not asked: nothing it could still write will be read.
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -13,6 +13,10 @@ use crate::failure::Failure;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
+/// The plural of Volcano's short name `vcjob`. Volcano does not define it, so kubectl does not take it;
+/// people write it all the same.
+const VOLCANO_JOBS: &str = "vcjobs";
+
 /// One kind in one version.
 #[expect(clippy::struct_field_names, reason = "Kubernetes has its names for them")]
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -114,18 +118,23 @@ impl Kinds {
         let word = word.to_lowercase();
         let named = |kind: &&Kind| kind.is_called(&word);
         let short = |kind: &&Kind| kind.short_names.contains(&word);
-        self.0.iter().find(named).or_else(|| self.0.iter().find(short)).or_else(|| {
-            let (name, rest) = word.split_once('.')?;
-            let of_name = |kind: &&Kind| {
-                kind.is_called(name) || kind.short_names.iter().any(|short| short == name)
-            };
-            let group = |kind: &&Kind| of_name(kind) && kind.group == rest;
-            let versioned = |kind: &&Kind| {
-                let (version, group) = rest.split_once('.').unwrap_or((rest, ""));
-                of_name(kind) && kind.version == version && kind.group == group
-            };
-            self.0.iter().find(group).or_else(|| self.0.iter().find(versioned))
-        })
+        self.0
+            .iter()
+            .find(named)
+            .or_else(|| self.0.iter().find(short))
+            .or_else(|| {
+                let (name, rest) = word.split_once('.')?;
+                let of_name = |kind: &&Kind| {
+                    kind.is_called(name) || kind.short_names.iter().any(|short| short == name)
+                };
+                let group = |kind: &&Kind| of_name(kind) && kind.group == rest;
+                let versioned = |kind: &&Kind| {
+                    let (version, group) = rest.split_once('.').unwrap_or((rest, ""));
+                    of_name(kind) && kind.version == version && kind.group == group
+                };
+                self.0.iter().find(group).or_else(|| self.0.iter().find(versioned))
+            })
+            .or_else(|| (word == VOLCANO_JOBS).then(|| self.find(volcano::CRD_NAME)).flatten())
     }
 
     /// The kinds of a category, as `all`.
@@ -284,12 +293,14 @@ mod tests {
         let mut pods = Kind::example("", "v1", "Pod", "pods", true);
         pods.short_names = vec!["po".into()];
         pods.categories = vec!["all".into()];
+        let mut volcanos = Kind::example("batch.volcano.sh", "v1alpha1", "Job", "jobs", true);
+        volcanos.short_names = vec!["vcjob".into(), "vj".into()];
         Kinds(vec![
             pods,
             Kind::example("batch", "v1", "Job", "jobs", true),
             Kind::example("kubeflow.org", "v1", "TFJob", "tfjobs", true),
             Kind::example("kubeflow.org", "v1beta1", "TFJob", "tfjobs", true),
-            Kind::example("batch.volcano.sh", "v1alpha1", "Job", "jobs", true),
+            volcanos,
         ])
     }
 
@@ -303,6 +314,10 @@ mod tests {
             ("jobs", "batch/v1 Job"),
             ("job.batch", "batch/v1 Job"),
             ("jobs.batch.volcano.sh", "batch.volcano.sh/v1alpha1 Job"),
+            ("vcjob", "batch.volcano.sh/v1alpha1 Job"),
+            ("vj", "batch.volcano.sh/v1alpha1 Job"),
+            ("vj.v1alpha1.batch.volcano.sh", "batch.volcano.sh/v1alpha1 Job"),
+            ("VCJobs", "batch.volcano.sh/v1alpha1 Job"),
             ("TFJob", "kubeflow.org/v1 TFJob"),
             ("tfjobs.kubeflow.org", "kubeflow.org/v1 TFJob"),
             ("tfjobs.v1beta1.kubeflow.org", "kubeflow.org/v1beta1 TFJob"),

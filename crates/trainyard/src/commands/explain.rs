@@ -3,23 +3,31 @@
 //! Owns finding what is meant and how it is shown; what binds is found out by the scheduler's own rules.
 
 mod groups;
+mod namespace_view;
 mod words;
 
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use trainyard_operator::{Error, scheduler};
+use trainyard_operator::scheduler::{Explanation, GroupKey};
+use trainyard_operator::{Denied, Error, scheduler};
 
+use super::events::Subject;
 use super::job;
 use crate::cluster::{self, Access, Cluster, Kind, Kinds, Query};
 use crate::failure::Failure;
 use crate::output;
 use crate::present::text;
+use namespace_view::NamespaceView;
+
+/// The role that allows to read everything that explaining takes, as `trainyard manifests` prints it.
+pub(super) const ROLE: &str = "trainyard-explain";
 
 /// Say why a job waits: what is short, who has it, its place in the queue, what would fit
 ///
 /// The job is a TFJob, a Volcano Job, a pod group or a pod. The rules are those of Trainyard's scheduler;
-/// whatever schedules the cluster, this asks only to read.
+/// whatever schedules the cluster, this asks only to read. Whoever may not read nodes, queues and other
+/// namespaces gets what the job's own namespace tells, and which rights the rest takes.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// A job's name, or KIND/NAME: tfjob/a, vcjob/b, podgroup/c, pod/d
@@ -49,44 +57,66 @@ impl Explain {
             let cluster = self.access.connect().await?;
             let kinds = Kinds::of(&cluster).await?;
             let (kind, object) = self.find(&cluster, &kinds).await?;
-            let related = related(&cluster, &kinds, &kind, &object).await?;
+            let mut related = related(&cluster, &kinds, &kind, &object).await?;
             let wanted = groups::of(&kind, &object, &related.groups, &related.pods);
-            let options =
-                scheduler::Options { names: self.schedulers.clone(), ..Default::default() };
-            let mut told = Vec::new();
-            for group in &wanted {
-                let (namespace, name) = (group.namespace(), group.name());
-                match scheduler::explain(cluster.client(), &options, namespace, name).await {
-                    Ok(why) => told.push(why),
-                    // It has ended meanwhile, or somebody else schedules it.
-                    Err(Error::NoGroup { .. }) => {}
-                    Err(error) => return Err(Failure::other("reading what is there", &error)),
-                }
-            }
+            let explained = self.ask(&cluster, &wanted, &mut related.denied).await?;
             let name = text(&object, &["metadata", "name"]);
             let subject = format!("{}/{name}", kind.word());
-            if self.output == Form::Json {
-                let shown = json!({
-                    "apiVersion": kind.api_version(), "kind": kind.kind,
-                    "namespace": cluster.namespace, "name": name, "groups": told,
-                });
-                let shown = serde_json::to_string_pretty(&shown)
-                    .map_err(|error| Failure::other("writing the explanation", &error))?;
-                return output::print(&format!("{shown}\n"));
+            if !related.denied.is_empty() {
+                let events = events(&cluster, &kinds, &kind, &object, &mut related.denied).await?;
+                let Related { groups, pods, denied } = &related;
+                let view = NamespaceView::of(&kind, &object, groups, pods, &events, denied);
+                return if self.output == Form::Json {
+                    let mut shown = json!({"groups": explained});
+                    view.add_to(&mut shown);
+                    print_json(&cluster, &kind, name, shown)
+                } else {
+                    output::print(&view.text(&subject, Timestamp::now()))
+                };
             }
-            if told.is_empty() {
+            if self.output == Form::Json {
+                return print_json(&cluster, &kind, name, json!({"groups": explained}));
+            }
+            if explained.is_empty() {
                 let why = groups::why_none(&kind, &object);
                 return output::print(&format!("{subject}: {why}\n"));
             }
             let now = Timestamp::now().as_second();
-            let several = told.len() > 1;
-            for why in &told {
+            let several = explained.len() > 1;
+            for why in &explained {
                 let subject =
                     if several { format!("pod/{}", why.group.name()) } else { subject.clone() };
                 output::print(&words::told(&subject, why, now))?;
             }
             Ok(())
         })
+    }
+
+    /// Asks the scheduler's rules about each group. Where not everything may be read they cannot be
+    /// asked: what is missing is added to `denied`.
+    async fn ask(
+        &self,
+        cluster: &Cluster,
+        wanted: &[GroupKey],
+        denied: &mut Vec<Denied>,
+    ) -> Result<Vec<Explanation>, Failure> {
+        let options = scheduler::Options { names: self.schedulers.clone(), ..Default::default() };
+        let mut explained = Vec::new();
+        for group in wanted {
+            let (namespace, name) = (group.namespace(), group.name());
+            match scheduler::explain(cluster.client(), &options, namespace, name).await {
+                Ok(why) => explained.push(why),
+                // It has ended meanwhile, or somebody else schedules it.
+                Err(Error::NoGroup { .. }) => {}
+                Err(Error::Forbidden { denied: missing }) => {
+                    denied.retain(|one| missing.iter().all(|new| new.resource != one.resource));
+                    denied.extend(missing);
+                    return Ok(Vec::new());
+                }
+                Err(error) => return Err(Failure::other("reading what is there", &error)),
+            }
+        }
+        Ok(explained)
     }
 
     /// What is meant: a job first, then a group, then a pod.
@@ -122,6 +152,8 @@ impl Explain {
 struct Related {
     groups: Vec<Value>,
     pods: Vec<Value>,
+    /// What of it may not be read.
+    denied: Vec<Denied>,
 }
 
 async fn related(
@@ -130,14 +162,66 @@ async fn related(
     kind: &Kind,
     object: &Value,
 ) -> Result<Related, Failure> {
-    let (mut groups, mut pods) = (Vec::new(), Vec::new());
+    let mut related = Related { groups: Vec::new(), pods: Vec::new(), denied: Vec::new() };
+    let Related { groups, pods, denied } = &mut related;
     if let Some(label) = job::label(kind) {
         if let Some(kind) = kinds.find(groups::CRD_NAME) {
-            groups = cluster.objects(kind, Some(&cluster.namespace), &Query::default()).await?;
+            *groups = readable(cluster, kind, "podgroups", &Query::default(), denied).await?;
         }
         let selector = format!("{label}={}", text(object, &["metadata", "name"]));
         let query = Query::default().with("labelSelector", selector);
-        pods = cluster.objects(kinds.known("pods")?, Some(&cluster.namespace), &query).await?;
+        *pods = readable(cluster, kinds.known("pods")?, "pods", &query, denied).await?;
+    } else if groups::is_group(kind) {
+        let all =
+            readable(cluster, kinds.known("pods")?, "pods", &Query::default(), denied).await?;
+        *pods = all.into_iter().filter(|pod| groups::is_member(pod, object)).collect();
     }
-    Ok(Related { groups, pods })
+    Ok(related)
+}
+
+/// The events of what is explained, as far as they may be read.
+async fn events(
+    cluster: &Cluster,
+    kinds: &Kinds,
+    kind: &Kind,
+    object: &Value,
+    denied: &mut Vec<Denied>,
+) -> Result<Vec<Value>, Failure> {
+    let subject = kind.is_training().then(|| Subject::of(kind, object));
+    let events = kinds.known("events.v1")?;
+    let mut found = readable(cluster, events, "events", &Query::default(), denied).await?;
+    found.retain(|event| match &subject {
+        Some(subject) => subject.is_in(event),
+        None => event["involvedObject"]["uid"] == object["metadata"]["uid"],
+    });
+    crate::present::events::sort(&mut found);
+    Ok(found)
+}
+
+/// The objects of a kind in the namespace; none where they may not be listed, which is noted.
+async fn readable(
+    cluster: &Cluster,
+    kind: &Kind,
+    resource: &'static str,
+    query: &Query,
+    denied: &mut Vec<Denied>,
+) -> Result<Vec<Value>, Failure> {
+    match cluster.objects(kind, Some(&cluster.namespace), query).await {
+        Ok(objects) => Ok(objects),
+        Err(error) if error.code() == 403 => {
+            denied.push(Denied { resource, problem: error.to_string() });
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn print_json(cluster: &Cluster, kind: &Kind, name: &str, mut shown: Value) -> Result<(), Failure> {
+    shown["apiVersion"] = kind.api_version().into();
+    shown["kind"] = kind.kind.clone().into();
+    shown["namespace"] = cluster.namespace.clone().into();
+    shown["name"] = name.into();
+    let shown = serde_json::to_string_pretty(&shown)
+        .map_err(|error| Failure::other("writing the explanation", &error))?;
+    output::print(&format!("{shown}\n"))
 }

@@ -17,20 +17,22 @@ fn kinds_of_jobs(kinds: &Kinds) -> impl Iterator<Item = &Kind> {
     [names::CRD_NAME, volcano::names::CRD_NAME].into_iter().filter_map(|name| kinds.find(name))
 }
 
-/// The job of that name; none if there is no such job.
+/// The job of that name; none if there is no such job. A kind that may not be read hides no other.
 pub(super) async fn named(
     cluster: &Cluster,
     kinds: &Kinds,
     name: &str,
 ) -> Result<Option<Job>, Failure> {
+    let mut forbidden = None;
     for kind in kinds_of_jobs(kinds) {
         match cluster.get(kind, &cluster.namespace, name, None).await {
             Ok(object) => return Ok(Some((kind.clone(), object))),
             Err(error) if error.code() == 404 => {}
+            Err(error) if error.code() == 403 => forbidden = forbidden.or(Some(error)),
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(None)
+    forbidden.map_or(Ok(None), |error| Err(error.into()))
 }
 
 /// The job that a word means.

@@ -4,7 +4,9 @@
 
 pub(crate) mod find;
 mod follow;
+mod gone;
 mod kept;
+mod missing;
 mod once;
 pub(crate) mod pods;
 pub(crate) mod source;
@@ -25,7 +27,7 @@ use crate::present::paint::{Painter, When};
 ///
 /// `trainyard logs mnist` merges the logs of all replicas in the order of time; with -f it goes on
 /// until the job has finished, and takes up pods that come later. A pod of no job is named with
-/// `pod/NAME`.
+/// `pod/NAME`. What cannot be shown is named at the end, and the exit code is 1 then.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command")]
 pub(crate) struct Logs {

@@ -138,6 +138,7 @@ impl Machine {
             holder: holder()?,
             state,
             images: self.images()?,
+            opened: None,
             keep_environments: Duration::from_hours(24 * u64::from(self.keep_environments)),
             resources: self.resource.clone(),
             node_cpu: self.node_cpu.clone(),

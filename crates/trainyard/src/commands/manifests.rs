@@ -21,7 +21,8 @@ const NAME: &str = "trainyard-operator";
 /// Print everything that installs the operator on a cluster
 ///
 /// Prints the namespace, the TFJob definition, the operator's account with its rights, its
-/// Deployment and Service, and roles for the people who use TFJobs.
+/// Deployment and Service, roles for the people who use TFJobs, and one for those who may ask
+/// `trainyard explain` about everything.
 ///
 /// `trainyard manifests | kubectl apply -f -` installs or updates; applying twice changes nothing.
 ///
@@ -114,6 +115,7 @@ impl Manifests {
         objects.push(rights::lease_role(namespace));
         objects.push(rights::lease_role_binding(namespace));
         objects.extend(rights::user_roles());
+        objects.push(rights::explain_role(self.volcano || gang.is_some()));
         if self.volcano || self.scheduler {
             objects.extend(volcano::user_roles(self.volcano));
         }

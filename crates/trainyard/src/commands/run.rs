@@ -5,30 +5,33 @@
 mod flags;
 mod input;
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
-use trainyard_node::Window;
+use trainyard_image::Images;
+use trainyard_node::{Options, Window};
 
 pub(crate) use flags::Flags;
 
-use super::signals::Signals;
+use super::signals::{HANGUP, Signals};
 use super::up::CONTEXT;
 use super::{logs, up};
 use crate::cluster::{Cluster, Kinds, Query};
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::{CLOSED_PIPE, Failure, INTERRUPTED};
 use crate::output;
 use crate::run::board::{Board, Notice, Weight};
 use crate::run::bundle::Bundle;
-use crate::run::conduct::Conductor;
+use crate::run::conduct::{Conductor, Limits};
 use crate::run::finish::{self, Ending};
 use crate::run::places::{self, Places};
+use crate::run::prepare::{self, Wanted};
 use crate::run::room::{self, Room};
 use crate::run::stage::{self, Staged};
 use crate::run::voice::{Form, Header, Voice};
-use crate::run::{kinds, summary};
+use crate::run::{kinds, restarts, summary};
 use crate::yard::residents::Lines;
 use crate::yard::{Plan, Yard, kubeconfig};
 
@@ -59,13 +62,18 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::other("starting the runtime", &error))?;
-    let run = Run { flags, bundle, places, began };
+    let node = flags.node(&places.folder)?;
+    let images = Images::new(node.images.clone()).map_err(Failure::usage)?;
+    let run = Run { flags, bundle, places, began, node, images };
     let code = runtime.block_on(run.play(lines));
     // A thread that still reads a slow disk must not keep us.
     runtime.shutdown_background();
-    match code? {
-        0 => Ok(()),
-        code => Err(Failure::told(code)),
+    match code {
+        Ok(0) => Ok(()),
+        Ok(code) => Err(Failure::told(code)),
+        // Whoever read has left, and the jobs were stopped: that is no success.
+        Err(failure) if failure.is_closed_pipe() => Err(Failure::told(CLOSED_PIPE)),
+        Err(failure) => Err(failure),
     }
 }
 
@@ -74,12 +82,16 @@ struct Run<'a> {
     bundle: Bundle,
     places: Places,
     began: Instant,
+    /// The node's settings.
+    node: Options,
+    /// What images mean here.
+    images: Images,
 }
 
 impl Run<'_> {
     /// Everything, with the exit code.
     async fn play(&self, lines: Lines) -> Result<u8, Failure> {
-        let mut signals = Signals::catch()?;
+        let mut signals = Signals::catch()?.with_hangup()?;
         let mut voice = Voice::new(self.flags.output, self.flags.manner());
         let window = Window::default();
         let mut yard = tokio::select! {
@@ -95,17 +107,22 @@ impl Run<'_> {
             }
         }
         let _ = std::fs::remove_file(self.places.folder.kubeconfig());
-        let (code, _) = played?;
-        voice.end(code)?;
-        Ok(code)
+        match played {
+            Ok((code, _)) => voice.end(code).map(|()| code),
+            Err(failure) => {
+                voice.fail(&failure)?;
+                Err(failure)
+            }
+        }
     }
 
     /// The yard; its node comes up meanwhile.
     async fn open(&self, operator_lines: Lines, window: &Window) -> Result<Yard, Failure> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .map_err(|error| Failure::other("listening on loopback", &error))?;
-        let mut node = self.flags.node(&self.places.folder)?;
+        let mut node = self.node.clone();
         node.window = window.clone();
+        node.opened = Some(self.images.clone());
         let folder = self.places.folder.clone();
         let plan = Plan {
             folder,
@@ -139,15 +156,21 @@ impl Run<'_> {
             broken = yard.broken() => return Err(broken),
             _ = signals.next() => return Ok((INTERRUPTED, false)),
         }
-        self.look(&cluster, &kinds, voice).await?;
+        let (wanted, headers) = self.examine(&cluster, &kinds).await?;
+        headers.iter().try_for_each(|header| voice.header(header))?;
+        let Some(told) = self.prepare(&wanted, yard, signals, voice).await? else {
+            return Ok((INTERRUPTED, false));
+        };
         let access = yard.access(&self.places.folder)?;
         kubeconfig::add(&self.places.folder.kubeconfig(), CONTEXT, &access)?;
         let staged = stage::stage(&cluster, &kinds, &self.bundle, &self.places).await?;
         let mut board = Self::board(&staged);
         voice.expect(&board.labels());
         self.warn(voice, &board)?;
-        let mut conductor =
-            Conductor::new(&cluster, &kinds, &staged, &mut board, voice, self.began)?;
+        let restarts = self.bundle.jobs.iter();
+        let restarts = restarts.map(|job| restarts::bound(job, self.flags.max_restarts)).collect();
+        let limits = Limits { began: self.began, restarts, told };
+        let mut conductor = Conductor::new(&cluster, &kinds, &staged, &mut board, voice, limits)?;
         let timeout = self.flags.timeout;
         let ended = conductor.run(yard, signals, window, timeout).await?;
         let now = self.began.elapsed();
@@ -166,13 +189,62 @@ impl Run<'_> {
         Ok((code, ended.at_once))
     }
 
-    /// Says what is asked for, and that it fits; or ends here.
-    async fn look(
+    /// The images that are wanted, and what is said of each job; a failure that names all that keeps them
+    /// from running here.
+    async fn examine(
         &self,
         cluster: &Cluster,
         kinds: &Kinds,
+    ) -> Result<(Vec<Wanted>, Vec<Header>), Failure> {
+        match (self.possible(), self.look(cluster, kinds).await) {
+            (Ok(wanted), Ok(headers)) => Ok((wanted, headers)),
+            (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => Err(failure),
+            (Err(first), Err(second)) => Err(first.and(second)),
+        }
+    }
+
+    /// The images that are wanted; a failure where a job could never start here, whatever is made ready.
+    fn possible(&self) -> Result<Vec<Wanted>, Failure> {
+        if let Some((problem, hint)) = self.bundle.jobs.iter().find_map(restarts::never_starts) {
+            return Err(Failure::invalid(vec![problem]).hint(hint));
+        }
+        let wanted = prepare::wanted(&self.bundle);
+        prepare::check(&self.images, &wanted)?;
+        Ok(wanted)
+    }
+
+    /// Makes ready what stands for the images; what was told of it, or nothing after a signal.
+    async fn prepare(
+        &self,
+        wanted: &[Wanted],
+        yard: &mut Yard,
+        signals: &mut Signals,
         voice: &mut Voice,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<BTreeSet<String>>, Failure> {
+        let since = (self.began, self.node.images.offline);
+        let time_is_up = async {
+            match self.flags.timeout {
+                Some(timeout) => tokio::time::sleep_until(self.began + timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            told = prepare::ready(&self.images, wanted, voice, since) => told.map(Some),
+            broken = yard.broken() => Err(broken),
+            () = time_is_up => Err(Failure::deadline(
+                "the time of --timeout is over, and what stands for the images is not ready",
+            )),
+            signal = signals.next() => {
+                if signal == HANGUP {
+                    output::forgive_loss();
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// What is asked for, where it fits; a failure where it does not.
+    async fn look(&self, cluster: &Cluster, kinds: &Kinds) -> Result<Vec<Header>, Failure> {
         let mut nodes = cluster.objects(kinds.known("nodes")?, None, &Query::default()).await?;
         for node in &mut nodes {
             // It comes up; what it has is the question.
@@ -208,7 +280,7 @@ impl Run<'_> {
                 }
             }
         }
-        headers.iter().try_for_each(|header| voice.header(header))
+        Ok(headers)
     }
 
     fn board(staged: &[Staged]) -> Board {

@@ -26,11 +26,21 @@ impl Columns {
         let mut out = String::new();
         for row in rows {
             for (at, cell) in row.iter().enumerate() {
-                out.push_str(cell);
                 if at + 1 < row.len() {
+                    out.push_str(cell);
                     let width = self.widths.get(at).copied().unwrap_or_default();
                     let missing = width.saturating_sub(cell.chars().count());
                     out.extend(std::iter::repeat_n(' ', missing));
+                    continue;
+                }
+                // Further lines of the last cell stay in its column.
+                let begin = self.widths.iter().take(at).sum();
+                for (number, line) in cell.split('\n').enumerate() {
+                    if number > 0 {
+                        out.push('\n');
+                        out.extend(std::iter::repeat_n(' ', begin));
+                    }
+                    out.push_str(line);
                 }
             }
             out.push('\n');
@@ -64,6 +74,13 @@ mod tests {
         let text =
             columns.lines(&[row(&["NAME", "A", "AGE"]), row(&["mnist-worker-0", "1", "3s"])]);
         assert_eq!(text, "NAME             A     AGE\nmnist-worker-0   1     3s\n");
+    }
+
+    #[test]
+    fn further_lines_of_the_last_cell_stay_in_its_column() {
+        let rows = [row(&["Reason", "Message"]), row(&["Failed", "one\ntwo"])];
+        let text = indented(&rows, 2);
+        assert_eq!(text, "  Reason   Message\n  Failed   one\n           two\n");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use trainyard_schema::golang;
 use trainyard_schema::jsonpath::Path;
 
 use super::columns::Columns;
-use super::harmless;
+use super::one_line;
 use super::template::relaxed;
 
 /// The columns that were asked for.
@@ -50,7 +50,7 @@ impl Custom {
 fn cell_text(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
-        Value::String(text) => harmless(text),
+        Value::String(text) => one_line(text),
         other => golang::print(other),
     }
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::time::{ago, time};
-use super::{harmless, text};
+use super::{lines, one_line, text};
 
 /// When an event last happened.
 pub(crate) fn last(event: &Value) -> Option<Timestamp> {
@@ -40,13 +40,28 @@ pub(crate) fn sort(events: &mut [Value]) {
 /// How long ago it was, and how often: `3s`, `2m (x5 over 10m)`.
 pub(crate) fn seen(event: &Value, now: Timestamp) -> String {
     let last = last_value(event).map_or_else(|| "<unknown>".to_owned(), |value| ago(value, now));
-    let count = event["series"]["count"].as_i64().or_else(|| event["count"].as_i64());
-    match count {
+    match count(event) {
         Some(count) if count > 1 => {
             format!("{last} (x{count} over {})", ago(first_value(event), now))
         }
         _ => last,
     }
+}
+
+/// When it was, and how often, in a sentence: `3s ago`, `2m ago, 5 times in 10m`.
+pub(crate) fn when(event: &Value, now: Timestamp) -> String {
+    let Some(last) = last_value(event) else { return "at an unknown time".to_owned() };
+    let last = ago(last, now);
+    match count(event) {
+        Some(count) if count > 1 => {
+            format!("{last} ago, {count} times in {}", ago(first_value(event), now))
+        }
+        _ => format!("{last} ago"),
+    }
+}
+
+fn count(event: &Value) -> Option<i64> {
+    event["series"]["count"].as_i64().or_else(|| event["count"].as_i64())
 }
 
 /// The first line of a table of events.
@@ -69,12 +84,12 @@ pub(crate) fn row(event: &Value, now: Timestamp, with_namespace: bool) -> Vec<St
         text(event, &["type"]).to_owned(),
         text(event, &["reason"]).to_owned(),
         object,
-        harmless(text(event, &["message"]).trim()),
+        one_line(text(event, &["message"])),
     ];
     space.into_iter().chain(cells).collect()
 }
 
-/// The lines of a description: type, reason, age, source, message.
+/// The lines of a description: type, reason, age, source, message. A message keeps its line breaks.
 pub(crate) fn described(events: &[Value], now: Timestamp, with_object: bool) -> Vec<Vec<String>> {
     let mut names = vec!["Type", "Reason", "Age", "From"];
     let mut dashes = vec!["----", "------", "----", "----"];
@@ -101,7 +116,7 @@ pub(crate) fn described(events: &[Value], now: Timestamp, with_object: bool) -> 
             let kind = text(event, &["involvedObject", "kind"]).to_lowercase();
             cells.push(format!("{kind}/{}", text(event, &["involvedObject", "name"])));
         }
-        cells.push(harmless(text(event, &["message"]).trim()));
+        cells.push(lines(text(event, &["message"])));
         rows.push(cells);
     }
     rows
@@ -117,7 +132,7 @@ mod tests {
     fn events_come_in_order_with_how_often_they_were() {
         let mut events = [
             json!({"lastTimestamp": "2026-01-01T00:01:00Z", "firstTimestamp": "2026-01-01T00:00:00Z",
-                   "count": 5, "type": "Warning", "reason": "BackOff", "message": "again\n",
+                   "count": 5, "type": "Warning", "reason": "BackOff", "message": "again\n\r\n  and again\n",
                    "involvedObject": {"kind": "Pod", "name": "a"}}),
             json!({"eventTime": "2026-01-01T00:00:30.5Z", "lastTimestamp": null}),
         ];
@@ -125,7 +140,10 @@ mod tests {
         let now = "2026-01-01T00:02:00Z".parse().unwrap();
         assert_eq!(seen(&events[0], now), "89s");
         let cells = row(&events[1], now, false);
-        assert_eq!(cells, ["60s (x5 over 2m)", "Warning", "BackOff", "Pod/a", "again"]);
+        assert_eq!(cells, ["60s (x5 over 2m)", "Warning", "BackOff", "Pod/a", "again and again"]);
+        assert_eq!(when(&events[1], now), "60s ago, 5 times in 2m");
+        let told = described(&events[1..], now, false);
+        assert_eq!(told[2].last().map(String::as_str), Some("again\n  and again"));
         assert_eq!(last(&json!({})), None);
         assert_eq!(seen(&json!({}), now), "<unknown>");
     }

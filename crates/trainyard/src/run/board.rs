@@ -13,8 +13,9 @@ use serde_json::Value;
 use super::kinds::{End, JobKind};
 pub(crate) use replica::{Ended, Replica, State, TAIL};
 
-/// How the node says that an image means nothing here.
-const NO_IMAGE: &str = "nothing on this machine stands for image";
+/// Reasons of containers that wait for what only another manifest can bring: in the yard of a run nobody
+/// adds what is missing.
+const FINAL: [&str; 3] = ["CreateContainerConfigError", "InvalidImageName", "ErrImageNeverPull"];
 
 /// Something worth saying that no replica has printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub(crate) struct OnBoard {
     pub(crate) namespace: String,
     pub(crate) uid: String,
     pub(crate) end: Option<End>,
+    /// The replica that failed too often for the run to go on.
+    pub(crate) gave_up_on: Option<String>,
     /// When its end was seen, since the run began.
     pub(crate) ended: Option<Duration>,
     pub(crate) replicas: BTreeMap<String, Replica>,
@@ -80,6 +83,7 @@ impl Board {
             namespace: namespace.to_owned(),
             uid: uid.to_owned(),
             end: None,
+            gave_up_on: None,
             ended: None,
             replicas,
         });
@@ -151,17 +155,43 @@ impl Board {
         }
     }
 
-    /// Replicas that wait for what will never come: nothing on this machine stands for their image.
+    /// Replicas that wait for what will never come.
     pub(crate) fn hopeless(&self) -> Vec<String> {
         let all = self.jobs.iter().enumerate().flat_map(|(at, job)| {
-            job.replicas.iter().map(move |(name, replica)| (at, name, replica))
+            let training = job.replicas.iter().filter(|(name, _)| !(job.row.stays)(name));
+            training.map(move |(name, replica)| (at, name, replica))
         });
-        all.filter(|(_, _, replica)| match &replica.state {
-            State::Waiting(why) => why.contains(NO_IMAGE),
-            _ => false,
+        all.filter(|(_, _, replica)| {
+            matches!(replica.state, State::Waiting(_)) && FINAL.contains(&replica.waits_by.as_str())
         })
         .map(|(at, name, _)| self.label(at, name))
         .collect()
+    }
+
+    /// Whether replicas wait for a node and none runs or starts whose end would make room: the nodes of a
+    /// run stay as they are.
+    pub(crate) fn is_at_a_standstill(&self) -> bool {
+        let training = || {
+            let open = self.jobs.iter().filter(|job| job.end.is_none());
+            open.flat_map(|job| {
+                let all = job.replicas.iter().filter(|(name, _)| !(job.row.stays)(name));
+                all.map(|(_, replica)| replica).filter(|replica| replica.has_pod)
+            })
+        };
+        let waits = |replica: &Replica| replica.is_unplaced && !replica.state.is_over();
+        training().any(waits) && training().all(|replica| waits(replica) || replica.state.is_over())
+    }
+
+    /// The first replica that has failed more often, one time soon after the other, than the bound of its
+    /// job allows: job, name, failures. A job without a bound has none.
+    pub(crate) fn looping(&self, bounds: &[Option<u64>]) -> Option<(usize, String, u64)> {
+        let jobs = self.jobs.iter().enumerate().filter(|(_, job)| job.end.is_none());
+        jobs.zip(bounds).find_map(|((at, job), bound)| {
+            let bound = (*bound)?;
+            let mut all = job.replicas.iter();
+            let (name, replica) = all.find(|(_, replica)| replica.failures > bound)?;
+            Some((at, name.clone(), replica.failures))
+        })
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -270,9 +300,77 @@ pub(crate) mod tests {
         let again = pod("worker-0", "a", "Pending", &waits("ImagePullBackOff", words));
         assert_eq!(board.see_pod(0, &again, false), [], "the same in other words");
         assert_eq!(board.hopeless(), [""; 0]);
-        let words = "nothing on this machine stands for image \"my/x\"";
-        board.see_pod(0, &pod("worker-0", "a", "Pending", &waits("ErrImagePull", words)), false);
+        let wrong = waits("CreateContainerConfigError", "configmap \"x\" not found");
+        board.see_pod(0, &pod("worker-0", "a", "Pending", &wrong), false);
         assert_eq!(board.hopeless(), ["worker-0"]);
+        board.see_pod(0, &pod("tensorboard-0", "t", "Pending", &wrong), false);
+        assert_eq!(board.hopeless(), ["worker-0"], "nobody waits for a TensorBoard");
+    }
+
+    #[test]
+    fn who_waits_for_a_node_while_nobody_runs_waits_for_ever() {
+        let mut board = board(&["worker-0", "worker-1"]);
+        let unplaced = |name: &str| {
+            let mut pod = pod(name, name, "Pending", &Value::Null);
+            pod["status"]["conditions"] = json!([{"type": "PodScheduled", "status": "False",
+                "reason": "Unschedulable", "message": "no node matches the selector"}]);
+            pod
+        };
+        assert!(!board.is_at_a_standstill());
+        board.see_pod(0, &unplaced("worker-0"), false);
+        assert!(board.is_at_a_standstill());
+        let runs = pod("worker-1", "b", "Running", &running(0, &Value::Null));
+        board.see_pod(0, &runs, false);
+        assert!(!board.is_at_a_standstill(), "it makes room when it ends");
+        let over = pod("worker-1", "b", "Succeeded", &ended(0, "2026-01-01T00:00:00Z", 0));
+        board.see_pod(0, &over, false);
+        assert!(board.is_at_a_standstill());
+    }
+
+    #[test]
+    fn a_crash_loop_is_told_in_one_line_for_each_step_and_has_a_bound() {
+        let mut board = board(&["worker-0"]);
+        let crashing = |restarts: u64, minute: u32| {
+            json!({"name": "tensorflow", "restartCount": restarts,
+                "state": {"waiting": {"reason": "CrashLoopBackOff", "message":
+                    "back-off 20s restarting failed container=tensorflow pod=mnist-worker-0_default(uid)"}},
+                "lastState": {"terminated": {"exitCode": 3, "reason": "Error",
+                    "finishedAt": format!("2026-01-01T00:{minute:02}:00Z")}}})
+        };
+        let mut see = |status: &Value| {
+            let told = board.see_pod(0, &pod("worker-0", "a", "Running", status), false);
+            told.into_iter().map(|notice| notice.text).collect::<Vec<_>>()
+        };
+        let said = "failed: exit code 3, the program ended with an error; starts again in 20s";
+        assert_eq!(see(&crashing(1, 1)), [said]);
+        assert_eq!(see(&crashing(1, 1)), [""; 0], "once");
+        let again = running(
+            2,
+            &json!({"exitCode": 3, "reason": "Error",
+            "finishedAt": "2026-01-01T00:01:00Z"}),
+        );
+        assert_eq!(see(&again), [""; 0], "its restart was announced");
+        assert_eq!(see(&crashing(2, 2)), [said]);
+        assert_eq!(board.looping(&[Some(2)]), None);
+        assert_eq!(board.looping(&[Some(1)]), Some((0, "worker-0".to_owned(), 2)));
+        assert_eq!(board.looping(&[None]), None);
+        // It ran well for a while: that is no loop.
+        board.see_pod(0, &pod("worker-0", "a", "Running", &crashing(3, 40)), false);
+        assert_eq!(board.looping(&[Some(1)]), None);
+        assert_eq!(board.restarts(0), 3);
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_says_why() {
+        let mut board = board(&["worker-0"]);
+        let mut status = ended(127, "2026-01-01T00:00:00Z", 0);
+        status["state"]["terminated"]["reason"] = json!("StartError");
+        status["state"]["terminated"]["message"] = json!("exec: \"x\": not found in $PATH (/bin)");
+        board.see_pod(0, &pod("worker-0", "a", "Failed", &status), false);
+        let words = board.jobs[0].replicas["worker-0"].ends[0].words();
+        let said = "exit code 127 (StartError), its command was not found: exec: \"x\": not found in \
+            $PATH (/bin)";
+        assert_eq!(words, said);
     }
 
     #[test]

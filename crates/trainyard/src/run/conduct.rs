@@ -17,20 +17,23 @@ use tokio::time::{Instant, MissedTickBehavior};
 use trainyard_node::Window;
 
 use super::attach::{self, News, Reading};
-use super::board::{Board, Notice, State, Weight};
+use super::board::{Board, Ended, Notice, State, Weight};
 use super::finish::Ending;
 use super::noise;
 use super::stage::Staged;
 use super::stuck;
 use super::voice::{Voice, Who};
 use crate::cluster::{Cluster, Kind, Kinds};
-use crate::commands::signals::Signals;
+use crate::commands::signals::{HANGUP, Signals};
 use crate::failure::Failure;
+use crate::output;
 use crate::present::text;
 use crate::yard::Yard;
 
 /// News under way between the watchers and the terminal.
 const UNDER_WAY: usize = 512;
+/// How long nothing may move before it is sure that nothing will: the scheduler may just be at it.
+const STANDSTILL: Duration = Duration::from_secs(5);
 /// Between looks at the clock.
 const TICK: Duration = Duration::from_millis(200);
 /// How long logs and pods may take to end after their jobs have.
@@ -56,9 +59,23 @@ pub(crate) struct Conductor<'a> {
     waits: BTreeSet<String>,
     /// More wants the machine's processors than there are.
     is_busy: bool,
+    /// How often replicas of each job may be restarted in a row.
+    bounds: Vec<Option<u64>>,
+    /// Since when replicas wait for a node while none runs.
+    standstill: Option<Instant>,
 }
 
 type Task<'t> = LocalBoxFuture<'t, ()>;
+
+/// Since when a run goes on, and how far.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    pub(crate) began: Instant,
+    /// How often replicas of each job may be restarted in a row; none where their job says it.
+    pub(crate) restarts: Vec<Option<u64>>,
+    /// What was told before, which is not told again.
+    pub(crate) told: BTreeSet<String>,
+}
 
 /// How it ended.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +98,7 @@ impl<'a> Conductor<'a> {
         staged: &'a [Staged],
         board: &'a mut Board,
         voice: &'a mut Voice,
-        began: Instant,
+        limits: Limits,
     ) -> Result<Self, Failure> {
         Ok(Self {
             cluster,
@@ -90,13 +107,15 @@ impl<'a> Conductor<'a> {
             staged,
             board,
             voice,
-            began,
+            began: limits.began,
             open: 0,
             reading: BTreeSet::new(),
-            told: BTreeSet::new(),
+            told: limits.told,
             gone: BTreeSet::new(),
             waits: BTreeSet::new(),
             is_busy: false,
+            bounds: limits.restarts,
+            standstill: None,
         })
     }
 
@@ -136,6 +155,10 @@ impl<'a> Conductor<'a> {
                     let words =
                         format!("stopping ({signal}): pods get their grace period; again to kill");
                     self.say("Stopping", &words)?;
+                    if signal == HANGUP {
+                        // Its terminal is gone; the pods end in order all the same.
+                        output::forgive_loss();
+                    }
                     give_up = Some(Ending::Interrupted);
                     None
                 }
@@ -178,8 +201,32 @@ impl<'a> Conductor<'a> {
             self.say("Timeout", "the time of --timeout is over: stopping")?;
             return Ok(Some(Ending::TimedOut));
         }
-        let hopeless = !self.board.hopeless().is_empty();
-        Ok(hopeless.then_some(Ending::Hopeless))
+        if let Some((job, replica, failures)) = self.board.looping(&self.bounds) {
+            let last =
+                self.board.jobs.get(job).and_then(|job| job.replicas.get(&replica)?.ends.last());
+            let last = last.map_or_else(String::new, Ended::words);
+            let words = format!(
+                "failed {failures} times in a row, the last time with {last}: giving up. --max-restarts N allows more; backoffLimit in \
+                 the manifest decides instead of it"
+            );
+            let notice = Notice::new(Weight::Warning, "GivenUp", words).about(job, Some(&replica));
+            self.voice.notice(self.board, &notice)?;
+            if let Some(on_board) = self.board.jobs.get_mut(job) {
+                on_board.gave_up_on = Some(replica);
+            }
+            return Ok(Some(Ending::Looping));
+        }
+        let is_at_a_standstill = self.board.is_at_a_standstill();
+        let since = self.standstill.filter(|_| is_at_a_standstill);
+        self.standstill = is_at_a_standstill.then(|| since.unwrap_or_else(Instant::now));
+        let is_stuck = since.is_some_and(|since| since.elapsed() >= STANDSTILL);
+        if is_stuck {
+            let words =
+                "no node of this machine takes these pods, and nothing runs that would make room";
+            self.say("Unschedulable", words)?;
+        }
+        let is_hopeless = is_stuck || !self.board.hopeless().is_empty();
+        Ok(is_hopeless.then_some(Ending::Hopeless))
     }
 
     /// Whether there is nothing more to wait for.
@@ -268,8 +315,13 @@ impl<'a> Conductor<'a> {
             one.map(|one| (one.state.clone(), one.restarts))
         };
         let before = state(self.board);
-        for notice in self.board.see_pod(job, pod, is_gone) {
-            self.voice.notice(self.board, &notice)?;
+        let notices = self.board.see_pod(job, pod, is_gone);
+        // Of a job that is given up nothing starts again.
+        let is_looping = self.board.looping(&self.bounds).is_some_and(|(at, ..)| at == job);
+        let on_board = self.board.jobs.get(job);
+        let is_given_up = is_looping || on_board.is_some_and(|job| job.gave_up_on.is_some());
+        for notice in notices.iter().filter(|_| !is_given_up) {
+            self.voice.notice(self.board, notice)?;
         }
         let after = state(self.board);
         if before != after {

@@ -15,6 +15,8 @@ pub(crate) enum Ending {
     TimedOut,
     /// Something that this machine does not have is waited for.
     Hopeless,
+    /// A replica failed again and again.
+    Looping,
 }
 
 /// What became of a job.
@@ -67,7 +69,7 @@ pub(crate) fn outcome(job: &OnBoard, ending: Ending) -> Outcome {
         (None, Ending::Hopeless) => Outcome::Impossible,
         (None, Ending::Interrupted) => Outcome::Interrupted,
         // It was deleted by somebody while it ran.
-        (None, Ending::Finished) => Outcome::Failed,
+        (None, Ending::Finished | Ending::Looping) => Outcome::Failed,
     }
 }
 
@@ -119,6 +121,7 @@ mod tests {
             ("Failed", "DeadlineExceeded", Ending::Finished, 5),
             ("Running", "", Ending::TimedOut, 5),
             ("Running", "", Ending::Hopeless, 4),
+            ("Running", "", Ending::Looping, 1),
             ("Running", "", Ending::Interrupted, 130),
             ("Running", "", Ending::Finished, 1),
             ("Succeeded", "", Ending::Interrupted, 0),

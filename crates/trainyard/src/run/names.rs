@@ -22,9 +22,14 @@ pub(crate) fn signal(code: i64) -> Option<&'static str> {
     })
 }
 
+/// The kubelet's word for a program that could not be started.
+const START_ERROR: &str = "StartError";
+
 /// What an exit code and the kubelet's word for it mean.
 pub(crate) fn meaning(code: i64, reason: &str) -> String {
     match (reason, code) {
+        (START_ERROR, 126) => "its command is there and cannot be executed".into(),
+        (START_ERROR, _) => "its command was not found".into(),
         ("OOMKilled", _) => "it used more memory than its limit and was killed".into(),
         ("DeadlineExceeded", _) => "its pod's time was over".into(),
         ("Evicted", _) => "it was evicted from its node".into(),

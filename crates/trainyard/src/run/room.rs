@@ -14,6 +14,8 @@ use crate::present::{items, text};
 
 const SCHEDULER: &str = "default-scheduler";
 const GANG: &str = "trial";
+/// What the reasons of nodes without room begin with, in kube-scheduler's words.
+const NO_ROOM: [&str; 2] = ["Insufficient ", "Too many pods"];
 
 /// What came of asking.
 #[derive(Debug)]
@@ -118,7 +120,28 @@ fn request_limits(resources: &mut Value) {
     }
 }
 
+/// Where every node keeps the pods out for other reasons than room: what nodes say, and what to do.
+fn kept_out(job: &Job, why: &Explanation) -> Option<Room> {
+    let is_room = |reason: &str| NO_ROOM.iter().any(|words| reason.starts_with(words));
+    let others = || why.reasons.iter().filter(|(reason, _)| !is_room(reason));
+    if why.nodes == 0 || others().map(|(_, count)| count).sum::<usize>() < why.nodes {
+        return None;
+    }
+    let problem = |(reason, count): (&String, &usize)| {
+        format!(
+            "no node of this run takes the pods of {}: {count} of {}: {reason}",
+            job.name, why.nodes
+        )
+    };
+    let hint = "leave the nodeSelector, affinity or toleration out for this machine; its nodes have their \
+        name, as --nodes gives it, the usual labels, and no others";
+    Some(Room::Short { problems: others().map(problem).collect(), hint: hint.to_owned() })
+}
+
 fn told(job: &Job, why: &Explanation, roles: &[&str]) -> Room {
+    if let Some(room) = kept_out(job, why) {
+        return room;
+    }
     let mut problems = Vec::new();
     for short in &why.shortages {
         let name = &short.resource;
@@ -257,6 +280,19 @@ mod tests {
         let (problem, hint) = short(2, &json!({"limits": {"nvidia.com/gpu": 1}}));
         assert_eq!(problem, "mnist asks for 2 nvidia.com/gpu and this machine has none");
         assert!(hint.contains("`--without nvidia.com/gpu`"), "{hint}");
+    }
+
+    #[test]
+    fn nodes_that_do_not_match_say_so_instead_of_what_is_short() {
+        let mut picky = job(1, &json!({}));
+        picky.object["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["nodeSelector"] =
+            json!({"disk": "fast"});
+        let Room::Short { problems, hint } = look(&picky, &[node()]) else {
+            unreachable!("no node has that label")
+        };
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].contains("1 of 1: node(s) didn't match"), "{problems:?}");
+        assert!(hint.contains("nodeSelector"), "{hint}");
     }
 
     #[test]

@@ -10,8 +10,13 @@ use crate::failure::Failure;
 
 /// What a script runs in unless told otherwise.
 pub(crate) const IMAGE: &str = "tensorflow/tensorflow:2.21.0";
+const TF_CONFIG: &str = "TF_CONFIG";
 /// The image that is this machine's own programs.
 pub(crate) const HOST: &str = "host";
+
+/// How a Python environment in a folder is named instead of an image, and the image that it stands for.
+pub(crate) const ENVIRONMENT: &str = "env:";
+pub(crate) const ENVIRONMENT_IMAGE: &str = "python-environment";
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +33,7 @@ pub(crate) struct Script<'a> {
     pub(crate) requirements: &'a [String],
     pub(crate) env: &'a [(String, String)],
     pub(crate) command: &'a [String],
+    pub(crate) namespace: &'a str,
 }
 
 impl Script<'_> {
@@ -42,14 +48,20 @@ impl Script<'_> {
         if workers == 0 && !self.chief {
             return Err(Failure::usage("a job needs at least one worker or a chief"));
         }
-        let template = self.template(here);
-        let mut replicas = Map::new();
-        for (role, count) in [
+        let counts = [
             ("Chief", u32::from(self.chief)),
             ("PS", self.ps),
             ("Worker", workers),
             ("Evaluator", u32::from(self.evaluator)),
-        ] {
+        ];
+        let name = self.own_name(folder);
+        let mut template = self.template(here);
+        if counts.iter().map(|(_, count)| count).sum::<u32>() == 1 {
+            let role = if self.chief { "chief" } else { "worker" };
+            self.add_tf_config(&mut template, &name, role);
+        }
+        let mut replicas = Map::new();
+        for (role, count) in counts {
             if count > 0 {
                 let spec = json!({
                     "replicas": count, "restartPolicy": "Never", "template": template.clone(),
@@ -59,9 +71,13 @@ impl Script<'_> {
         }
         let mut job = json!({
             "apiVersion": names::API_VERSION, "kind": names::KIND,
-            "metadata": {"name": self.own_name(folder)},
+            "metadata": {"name": name},
             "spec": {"tfReplicaSpecs": replicas},
         });
+        // Nobody leads: the work is done when everybody's is.
+        if !self.chief && workers > 1 {
+            job["spec"]["successPolicy"] = "AllWorkers".into();
+        }
         if !self.requirements.is_empty() {
             job["metadata"]["annotations"] =
                 json!({"trainyard.dev/requirements": self.requirements.join("\n")});
@@ -87,6 +103,24 @@ impl Script<'_> {
             "containers": [container],
             "volumes": [{"name": "here", "hostPath": {"path": here, "type": "Directory"}}],
         }})
+    }
+
+    /// Says the cluster of one to a job of one replica, to which operators give none: the same program
+    /// runs with one worker as with two.
+    fn add_tf_config(&self, template: &mut Value, job: &str, role: &str) {
+        let address = format!("{job}-{role}-0.{}.svc:{}", self.namespace, names::PORT);
+        let config = json!({
+            "cluster": {role: [address]}, "task": {"type": role, "index": 0}, "environment": "cloud",
+        });
+        let container = &mut template["spec"]["containers"][0];
+        if !container["env"].is_array() {
+            container["env"] = json!([]);
+        }
+        if let Some(env) = container["env"].as_array_mut()
+            && env.iter().all(|variable| variable["name"] != TF_CONFIG)
+        {
+            env.push(json!({"name": TF_CONFIG, "value": config.to_string()}));
+        }
     }
 
     /// The name that was given, or that of the program, or that of the folder.
@@ -148,6 +182,54 @@ mod tests {
         let container = &replicas["Worker"]["template"]["spec"]["containers"][0];
         assert_eq!(container["workingDir"], "/data/digits");
         trainyard_api::validate(&job, None).unwrap();
+    }
+
+    #[test]
+    fn without_a_chief_all_workers_must_end() {
+        let command = words("python train.py");
+        let policy = |workers, ps, chief| {
+            let script = Script {
+                workers: Some(workers),
+                ps,
+                chief,
+                command: &command,
+                ..Script::default()
+            };
+            script.job(Path::new("/x/y")).unwrap()["spec"]["successPolicy"].clone()
+        };
+        assert_eq!(policy(3, 0, false), "AllWorkers");
+        assert_eq!(policy(2, 1, false), "AllWorkers");
+        assert_eq!(policy(1, 0, false), Value::Null);
+        assert_eq!(policy(2, 0, true), Value::Null);
+    }
+
+    #[test]
+    fn one_replica_is_told_its_cluster_as_two_are() {
+        let command = words("python train.py");
+        let script = |workers, chief, env| {
+            let script = Script {
+                workers: Some(workers),
+                chief,
+                env,
+                command: &command,
+                namespace: "team",
+                ..Script::default()
+            };
+            script.job(Path::new("/x/y")).unwrap()["spec"]["tfReplicaSpecs"].clone()
+        };
+        let env = |job: &Value, role: &str| {
+            let container = &job[role]["template"]["spec"]["containers"][0];
+            container["env"][0]["value"].as_str().map(str::to_owned)
+        };
+        let told: Value =
+            serde_json::from_str(&env(&script(1, false, &[]), "Worker").unwrap()).unwrap();
+        assert_eq!(told["cluster"], json!({"worker": ["train-worker-0.team.svc:2222"]}));
+        assert_eq!(told["task"], json!({"type": "worker", "index": 0}));
+        let told = env(&script(0, true, &[]), "Chief").unwrap();
+        assert!(told.contains("train-chief-0.team.svc"), "{told}");
+        assert_eq!(env(&script(2, false, &[]), "Worker"), None, "the operator says it");
+        let own = [("TF_CONFIG".to_owned(), "{}".to_owned())];
+        assert_eq!(env(&script(1, false, &own), "Worker").as_deref(), Some("{}"));
     }
 
     #[test]

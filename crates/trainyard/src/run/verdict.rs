@@ -60,7 +60,7 @@ impl Suspect<'_> {
 pub(crate) fn blame(job: &OnBoard) -> Option<Blame> {
     let accused = match &job.end {
         Some(End::Failed { replica, .. }) => replica.as_deref(),
-        _ => None,
+        _ => job.gave_up_on.as_deref(),
     };
     let mut suspects: Vec<Suspect<'_>> = job
         .replicas

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::board::{Board, Notice};
+use super::board::{Board, Notice, Weight};
 use super::summary::Summary;
 use crate::commands::job_logs::source::Line;
 use crate::failure::Failure;
@@ -148,6 +148,19 @@ impl Voice {
         match self {
             Self::People(people) => people.summary(summary),
             Self::Json(_) => Json::summary(summary),
+        }
+    }
+
+    /// The run ends before its jobs do. People are told on standard error, by whoever is told of it.
+    pub(crate) fn fail(&mut self, failure: &Failure) -> Result<(), Failure> {
+        match self {
+            Self::People(people) => people.clear(),
+            Self::Json(_) if failure.is_closed_pipe() || failure.is_told() => Ok(()),
+            Self::Json(_) => {
+                let notice = Notice::new(Weight::Warning, "CannotRun", failure.words());
+                Json::notice(&Board::default(), &notice)?;
+                Json::end(failure.exit_code())
+            }
         }
     }
 

@@ -65,6 +65,16 @@ pub(crate) fn listed(words: &[String]) -> String {
     }
 }
 
+/// The same with so many named at most: `a, b and 3 more`.
+pub(crate) fn some(words: &[String], most: usize) -> String {
+    // One more takes no more room than saying so.
+    if words.len() <= most + 1 {
+        return listed(words);
+    }
+    let (named, rest) = words.split_at(most);
+    format!("{} and {} more", named.join(", "), rest.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,5 +107,7 @@ mod tests {
         let words = ["a", "b", "c"].map(str::to_owned);
         assert_eq!(listed(&words), "a, b and c");
         assert_eq!(listed(&words[..1]), "a");
+        assert_eq!(some(&words, 2), "a, b and c");
+        assert_eq!(some(&words, 1), "a and 2 more");
     }
 }

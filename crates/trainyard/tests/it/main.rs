@@ -4,6 +4,7 @@ mod convert;
 mod job_logs;
 mod objects;
 mod operator;
+mod partial;
 mod printing;
 mod process;
 mod render;

@@ -1,6 +1,7 @@
 //! What is told of a gang as long as it lasts: who is not in it, and what it waits for.
 //!
-//! Must not decide whether pods are made.
+//! Events, and the message of the condition `Created` as long as the job has not run. Must not decide
+//! whether pods are made.
 
 use jiff::{SignedDuration, Timestamp};
 use trainyard_api::{ConditionType, TfJobSpec};
@@ -22,6 +23,19 @@ impl Gang<'_> {
         }
     }
 
+    /// Whether the group itself says why its pods have no nodes.
+    #[must_use]
+    pub(in crate::tfjob) fn has_obstacle(&self) -> bool {
+        self.found.is_some_and(|group| group.facts.status.obstacle().is_some())
+    }
+
+    /// What keeps a job from its nodes that has not run yet.
+    fn reason_to_wait(&self) -> Option<&str> {
+        let status = &self.found?.facts.status;
+        let told = status.obstacle().filter(|_| !status.is_placed())?;
+        Some(told.message.as_str())
+    }
+
     fn obstacle(&self) -> Option<Event> {
         let told = self.found?.facts.status.obstacle()?;
         let (namespace, name) = (&self.meta.namespace, &self.meta.name);
@@ -39,7 +53,7 @@ impl Gang<'_> {
         let (Some(since), Some(scheduler), true) = (
             limits::asked_at(&draft.status),
             draft.config.gang.scheduler(),
-            unseen && self.holds_back().is_some(),
+            unseen && self.waits().is_some(),
         ) else {
             return;
         };
@@ -55,6 +69,29 @@ impl Gang<'_> {
              {scheduler:?} runs and serves PodGroups"
         );
         plan.notices.push(Event::warning("PodGroupPending", message));
+    }
+}
+
+/// Says in the condition `Created` why the pods of a job that has not run have no nodes, and takes
+/// that back when they have.
+pub(in crate::tfjob) fn note_waiting(draft: &mut Draft<'_>, gang: Option<&Gang<'_>>) {
+    let name = &draft.meta().name;
+    let begin = format!("TFJob {name} is created");
+    let waits = format!("{begin} and waits for nodes: ");
+    let has_run = draft.status.running_time.is_some();
+    let message = match gang.filter(|_| !has_run).and_then(Gang::reason_to_wait) {
+        Some(reason) => format!("{waits}{reason}"),
+        None => format!("{begin}."),
+    };
+    let second = draft.second();
+    let all = draft.status.conditions.iter_mut();
+    let created = all.filter(|one| one.kind == ConditionType::Created);
+    // Another controller's words stay until there is something to say.
+    for condition in created.filter(|one| {
+        one.message != message && (message.starts_with(&waits) || one.message.starts_with(&waits))
+    }) {
+        condition.message.clone_from(&message);
+        condition.last_update_time = Some(second);
     }
 }
 

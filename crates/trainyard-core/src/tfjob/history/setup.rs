@@ -18,6 +18,8 @@ pub(super) enum Step {
     PublishEnd(usize),
     Evict(usize),
     Delete(usize),
+    /// The control plane loses the pod's node, or finds it again.
+    Node(usize, bool),
     Vanish(usize),
     InPlace(usize, i64),
     FinishDeletions,
@@ -58,6 +60,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => any::<usize>().prop_map(Step::PublishEnd),
         1 => any::<usize>().prop_map(Step::Evict),
         1 => any::<usize>().prop_map(Step::Delete),
+        2 => (any::<usize>(), any::<bool>()).prop_map(|(pod, is_lost)| Step::Node(pod, is_lost)),
         1 => any::<usize>().prop_map(Step::Vanish),
         1 => (any::<usize>(), 1..3i64).prop_map(|(pod, count)| Step::InPlace(pod, count)),
         2 => Just(Step::FinishDeletions),

@@ -198,3 +198,33 @@ fn a_jobs_words_to_its_node_go_to_its_pods() {
         assert_eq!(pod["metadata"]["annotations"], json!({key("a"): a, key("b"): "job"}));
     }
 }
+
+#[test]
+fn pods_stay_on_a_lost_node_as_long_as_the_run_policy_says_unless_their_template_does() {
+    let tolerations = |seconds: Value, own: Value| {
+        let template = json!({"spec": {"containers": [{"name": "tensorflow", "image": "tf"}],
+            "tolerations": own}});
+        let spec = json!({
+            "runPolicy": {"nodeLossTolerationSeconds": seconds},
+            "tfReplicaSpecs": {"Worker": {"template": template}},
+        });
+        build(spec, ReplicaType::Worker, 0).0["spec"]["tolerations"].clone()
+    };
+    let ours = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30});
+    let (not_ready, unreachable) =
+        (ours("node.kubernetes.io/not-ready"), ours("node.kubernetes.io/unreachable"));
+    assert_eq!(tolerations(json!(null), json!(null)), json!(null), "the cluster's own");
+    assert_eq!(tolerations(json!(30), json!(null)), json!([not_ready, unreachable]));
+    let gpu = json!({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"});
+    assert_eq!(tolerations(json!(30), json!([gpu])), json!([gpu, not_ready, unreachable]));
+    let own = json!({"key": "node.kubernetes.io/unreachable", "operator": "Exists",
+        "effect": "NoExecute", "tolerationSeconds": 5});
+    assert_eq!(tolerations(json!(30), json!([own])), json!([own, not_ready]));
+    let all = json!({"operator": "Exists"});
+    assert_eq!(tolerations(json!(30), json!([all])), json!([all]));
+    let elsewhere = json!({"operator": "Exists", "effect": "NoSchedule"});
+    assert_eq!(
+        tolerations(json!(30), json!([elsewhere])),
+        json!([elsewhere, not_ready, unreachable])
+    );
+}

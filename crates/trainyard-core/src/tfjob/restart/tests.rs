@@ -22,7 +22,7 @@ fn a_policy_allows_or_forbids() {
         (Always, exit(1), true),
         (OnFailure, exit(1), true),
         (Never, exit(137), false),
-        (Never, evicted.clone(), false),
+        (Never, evicted.clone(), true),
         (ExitCode, exit(1), false),
         (ExitCode, exit(137), true),
         (ExitCode, unknown, true),

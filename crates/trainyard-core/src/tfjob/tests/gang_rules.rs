@@ -205,8 +205,11 @@ fn another_scheduler_s_pods_are_left_alone_and_do_not_count() {
     );
     assert_eq!(w.group()["spec"]["minMember"], 2);
     assert_eq!(w.group()["spec"]["minResources"]["cpu"], "4");
-    assert!(w.pods.is_empty(), "they take no room while the others wait");
+    assert_eq!(w.live_replicas(), ["worker-0", "worker-1"], "they take no room before the others");
     w.group_phase("Inqueue");
+    w.settle();
+    assert_eq!(w.pods.len(), 2);
+    w.group_phase("Running");
     w.settle();
     let pod = w.pod("ps-0").clone();
     assert_eq!(pod["spec"]["schedulerName"], "special");

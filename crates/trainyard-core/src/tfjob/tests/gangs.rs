@@ -29,23 +29,23 @@ fn told(w: &World, reason: &str) -> usize {
 }
 
 #[test]
-fn pods_are_made_when_the_group_is_let_in() {
+fn pods_are_there_while_their_group_waits() {
     let mut w = gang(&[("Worker", 2, "Never"), ("PS", 1, "Never")]);
     w.settle();
-    assert!(w.pods.is_empty(), "{:?}", w.pod_names());
-    assert_eq!(w.services.len(), 3, "names may exist meanwhile");
+    assert_eq!(w.live_replicas(), ["ps-0", "worker-0", "worker-1"]);
+    assert_eq!(w.services.len(), 3);
     assert_eq!(w.conditions(), ["Created T"]);
-    assert_eq!(w.status["startTime"], Value::Null);
-    assert_eq!((w.status_writes, w.group_writes), (1, 1));
-    for phase in ["", "Pending"] {
+    assert_eq!(w.status["startTime"], Value::Null, "who waits for nodes has not begun");
+    w.settle_counts();
+    let writes = (w.status_writes, w.group_writes);
+    for phase in ["", "Pending", "Inqueue"] {
         w.group_phase(phase);
         w.pass_ms(120_000);
         assert!(w.plan().is_idle(), "{phase:?}");
     }
-    assert_eq!((w.status_writes, w.group_writes), (1, 1), "waiting writes nothing");
-    w.group_phase("Inqueue");
+    assert_eq!((w.status_writes, w.group_writes), writes, "waiting writes nothing");
+    w.group_phase("Running");
     w.settle();
-    assert_eq!(w.live_replicas(), ["ps-0", "worker-0", "worker-1"]);
     assert_eq!(w.typed().start_time, Some(w.now), "the clock starts now");
     w.start_all();
     w.settle();
@@ -54,16 +54,30 @@ fn pods_are_made_when_the_group_is_let_in() {
 }
 
 #[test]
-fn every_phase_of_a_group() {
-    for (phase, made) in
-        [("", 0), ("Pending", 0), ("Inqueue", 1), ("Running", 1), ("Unknown", 1), ("Completed", 1)]
-    {
-        let mut w = gang(&[("Worker", 1, "Never")]);
-        w.settle();
-        w.group_phase(phase);
-        w.settle();
-        assert_eq!(w.pods.len(), made, "{phase:?}");
-    }
+fn the_group_is_made_before_its_pods() {
+    let w = gang(&[("Worker", 1, "Never")]);
+    let plan = w.plan();
+    let stage_of = |child: Child| {
+        let makes = |write: &Write| matches!(write, Write::Create(made, _) if *made == child);
+        plan.stages.iter().position(|stage| stage.writes.iter().any(makes)).unwrap()
+    };
+    assert!(stage_of(Child::PodGroup) < stage_of(Child::Pod));
+}
+
+#[test]
+fn a_job_whose_pods_run_has_begun_whatever_its_group_says() {
+    let mut w = gang(&[("Worker", 1, "Never")]);
+    w.settle();
+    w.start_all();
+    w.settle();
+    assert_eq!(w.typed().start_time, Some(w.now));
+
+    let mut w = gang(&[("Worker", 1, "Never")]);
+    w.settle();
+    w.start_all();
+    w.exit("worker-0", 0);
+    w.settle();
+    assert_eq!((w.typed().start_time, w.typed().is_finished()), (Some(w.now), true));
 }
 
 #[test]
@@ -92,21 +106,67 @@ fn what_a_group_waits_for_is_told() {
     let message = "2/2 tasks in gang unschedulable: pod group is not ready";
     w.hold_up(message);
     let plan = w.settle();
+    for pod in ["worker-0", "worker-1"] {
+        w.pod(pod)["status"]["conditions"] = json!([{"type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": message}]);
+    }
     let notices: Vec<_> = plan.notices.iter().map(|one| (&*one.reason, &*one.message)).collect();
     let text = format!("PodGroup ns:j unschedulable, reason: {message}");
     assert_eq!(notices, [("PodGroupPending", text.as_str())]);
-    assert_eq!(w.settle().notices, plan.notices, "the same words, so that it is told once");
-    assert_eq!(plan.requeue_at.unwrap().duration_since(w.now).as_secs(), 300);
-    w.pass_ms(300_000);
+    assert_eq!(w.settle().notices, plan.notices, "the same words, once for all pods");
+    assert_eq!(plan.requeue_at.unwrap().duration_since(w.now).as_secs(), 1, "when it is written");
+    w.settle_counts();
+    let created = |w: &World| w.typed().conditions[0].message.clone();
+    assert_eq!(created(&w), format!("TFJob j is created and waits for nodes: {message}"));
+    assert_eq!(w.plan().requeue_at.unwrap().duration_since(w.now).as_secs(), 299);
+    w.pass_ms(299_000);
     w.settle();
     assert_eq!(
         w.typed().conditions.last().unwrap().message,
         format!(
-            "Job j has failed because not all its pods ran within 300 s: j-worker-0 has not been \
-             created: PodGroup j waits: NotEnoughResources: {message}"
+            "Job j has failed because not all its pods ran within 300 s: j-worker-0 waits: \
+             Unschedulable: {message}"
         )
     );
     assert!(w.groups.is_empty());
+}
+
+#[test]
+fn a_job_that_has_its_nodes_no_longer_says_that_it_waits() {
+    let mut w = gang(&[("Worker", 1, "Never")]);
+    w.settle();
+    w.hold_up("cpu: 8 asked for, 6 free: 2 too little");
+    w.settle_counts();
+    let created = |w: &World| {
+        let first = &w.typed().conditions[0];
+        (first.message.clone(), first.last_update_time, first.last_transition_time)
+    };
+    let (message, _, since) = created(&w);
+    assert!(message.ends_with("waits for nodes: cpu: 8 asked for, 6 free: 2 too little"));
+    w.pass_ms(60_000);
+    w.group_phase("Running");
+    w.settle();
+    assert_eq!(created(&w), ("TFJob j is created.".to_owned(), Some(w.now), since));
+}
+
+#[test]
+fn what_another_controller_wrote_stays_while_there_is_nothing_to_say() {
+    let mut w = running(&[("Worker", 1, "Never")]);
+    w.status["conditions"][0]["message"] = "TFJob j was created elsewhere.".into();
+    assert!(w.plan().is_idle());
+}
+
+#[test]
+fn a_start_timeout_names_the_group_of_a_pod_that_nobody_has_looked_at() {
+    let mut w = gang(&[("Worker", 1, "Never")]).policy("startTimeoutSeconds", 30);
+    w.settle();
+    w.pass_ms(30_000);
+    w.settle();
+    assert_eq!(
+        w.typed().conditions.last().unwrap().message,
+        "Job j has failed because not all its pods ran within 30 s: j-worker-0 waits: no scheduler \
+         has taken up PodGroup j"
+    );
 }
 
 #[test]
@@ -133,8 +193,12 @@ fn the_deadline_runs_when_the_job_does() {
     w.settle();
     w.pass_ms(600_000);
     w.settle();
-    assert_eq!(w.conditions(), ["Created T"], "a queue is no work");
     w.group_phase("Inqueue");
+    w.settle();
+    w.pass_ms(600_000);
+    w.settle();
+    assert_eq!(w.conditions(), ["Created T"], "a queue is no work");
+    w.group_phase("Running");
     w.settle();
     w.pass_ms(60_000);
     w.settle();
@@ -185,11 +249,10 @@ fn suspended_jobs_have_no_group_and_queue_again() {
     w.pass_ms(60_000);
     w = w.policy("suspend", false);
     w.settle();
-    assert!(w.pods.is_empty(), "the new group waits like any other");
-    assert_eq!(w.typed().start_time, None);
-    w.group_phase("Inqueue");
+    assert_eq!((w.pods.len(), w.typed().start_time), (2, None), "it waits like any other");
+    w.group_phase("Running");
     w.settle();
-    assert_eq!((w.pods.len(), w.typed().start_time), (2, Some(w.now)));
+    assert_eq!(w.typed().start_time, Some(w.now));
 
     let mut w = gang(&[("Worker", 2, "Never")]).policy("suspend", true);
     w.settle();
@@ -222,24 +285,22 @@ fn a_group_that_somebody_deleted_is_made_again() {
     assert_eq!(w.pods.len(), 2, "what runs is left alone");
     w.evict("worker-0");
     w.settle();
-    assert_eq!(w.live_replicas(), ["worker-1"], "and who is missing waits");
-    w.group_phase("Unknown");
-    w.settle();
-    assert_eq!(w.live_replicas(), ["worker-0", "worker-1"]);
+    assert_eq!(w.live_replicas(), ["worker-0", "worker-1"], "and who is missing is made");
 }
 
 #[test]
 fn a_group_on_its_way_out_is_waited_for() {
-    let mut w = gang(&[("Worker", 1, "Never")]);
+    let mut w = gang(&[("Worker", 1, "OnFailure")]);
     w.settle();
-    w.group_phase("Inqueue");
     w.groups.get_mut("j").unwrap()["metadata"]["deletionTimestamp"] = json!("2027-01-01T00:00:00Z");
+    w.evict("worker-0");
+    w = w.policy("backoffLimit", 3);
     w.settle();
-    assert!(w.pods.is_empty());
+    assert!(w.pods.is_empty(), "a pod would be counted into it");
     assert_eq!(w.group_writes, 1);
     w.groups.clear();
     w.settle();
-    assert_eq!(w.group_writes, 2);
+    assert_eq!((w.group_writes, w.live_replicas()), (2, vec!["worker-0".to_owned()]));
 }
 
 #[test]
@@ -263,10 +324,7 @@ fn a_gang_that_lost_its_place_queues_again() {
     w.evict("worker-1");
     w.group_phase("Pending");
     w.settle();
-    assert!(w.pods.is_empty());
     assert_eq!(w.conditions(), ["Created T", "Restarting T"]);
-    w.group_phase("Inqueue");
-    w.settle();
     assert_eq!(w.live_replicas(), ["worker-0", "worker-1"]);
 }
 
@@ -295,7 +353,7 @@ fn a_job_scaled_to_nothing_asks_for_nothing() {
     assert!(w.plan().is_idle());
     scale(&mut w, "Worker", 1);
     w.settle();
-    assert_eq!((w.group()["spec"]["minMember"].as_i64(), w.pods.len()), (Some(1), 0));
+    assert_eq!((w.group()["spec"]["minMember"].as_i64(), w.pods.len()), (Some(1), 1));
 }
 
 #[test]
@@ -316,9 +374,9 @@ fn tensorboard_is_no_member_and_takes_no_room_before_the_training() {
     let mut w = gang(&[("Worker", 1, "Never")]);
     w.spec["tensorBoard"] = json!({"logDir": "/logs"});
     w.settle();
-    assert!(w.pods.is_empty());
+    assert_eq!(w.live_replicas(), ["worker-0"]);
     assert_eq!(w.group()["spec"]["minMember"], 1);
-    w.group_phase("Inqueue");
+    w.group_phase("Running");
     w.settle();
     let board = w.pod("tensorboard-0").clone();
     assert_eq!(board["spec"]["schedulerName"], Value::Null);
@@ -328,4 +386,26 @@ fn tensorboard_is_no_member_and_takes_no_room_before_the_training() {
     w.exit("worker-0", 0);
     w.settle();
     assert!(w.groups.is_empty() && w.has("tensorboard-0"));
+}
+
+#[test]
+fn pods_from_before_jobs_were_gangs_go_on_outside() {
+    let mut w = World::with(&[("Worker", 3, "OnFailure"), ("PS", 1, "OnFailure")]);
+    w.settle();
+    w.start_all();
+    w.settle();
+    w = w.gang("volcano").policy("schedulingPolicy", json!({"minAvailable": 3}));
+    w.settle();
+    assert!(w.groups.is_empty(), "nobody of it has to be placed");
+    w.evict("worker-1");
+    w.settle();
+    assert_eq!(w.group()["spec"]["minMember"], 1, "it does not wait for those that run");
+    assert!(w.pod("worker-1")["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "j");
+    w.evict("worker-2");
+    w.evict("ps-0");
+    w.settle();
+    assert_eq!(w.group()["spec"]["minMember"], 2, "one of those needed runs outside");
+    w = w.policy("schedulingPolicy", Value::Null);
+    w.settle();
+    assert_eq!(w.group()["spec"]["minMember"], 3);
 }

@@ -1,10 +1,13 @@
 //! Table tests of whole passes: what a job looks like after this and that has happened.
 
+mod availability;
+mod causes;
 mod ends;
 mod gang_rules;
 mod gangs;
 mod lifecycle;
 mod limits;
+mod refusals;
 mod restarts;
 mod scaling;
 mod suspension;

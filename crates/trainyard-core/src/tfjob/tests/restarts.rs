@@ -199,7 +199,7 @@ fn a_job_that_has_succeeded_tells_its_restarts_in_place_and_stays_so() {
 
 #[test]
 fn disruptions_are_restarted_and_not_counted() {
-    for policy in ["Always", "OnFailure", "ExitCode"] {
+    for policy in ["Always", "OnFailure", "ExitCode", "Never"] {
         let mut w = started(World::with(&[("Worker", 1, policy)]).policy("backoffLimit", 0));
         w.evict("worker-0");
         w.settle();
@@ -208,10 +208,6 @@ fn disruptions_are_restarted_and_not_counted() {
         assert_eq!(w.typed().restarts, 0, "{policy}");
         assert_eq!(w.typed().replica_records[0].disruptions, 1);
     }
-    let mut w = running(&[("Worker", 1, "Never")]);
-    w.evict("worker-0");
-    w.settle();
-    assert_eq!(w.conditions().last().unwrap(), "Failed T", "Never allows no restart");
 }
 
 #[test]
@@ -220,18 +216,21 @@ fn a_pod_that_somebody_deletes_comes_back_and_the_job_goes_on() {
         let mut w = running(&[("Worker", 2, policy)]);
         w.delete_pod("worker-1");
         w.settle();
-        assert_eq!(w.conditions(), ["Created T", "Running T"], "{policy}");
+        assert_eq!(w.conditions(), ["Created T", "Restarting T"], "{policy}");
         w.pass_ms(2_000);
         w.exit("worker-1", 143);
         w.settle();
-        assert_eq!(w.conditions(), ["Created T", "Running T"], "{policy}: not judged");
+        assert_eq!(w.conditions(), ["Created T", "Restarting T"], "{policy}: not judged");
         w.pass_ms(1_000);
         w.cut_grace_periods();
         w.settle();
-        assert_eq!(w.conditions(), ["Created T", "Running T"], "{policy}: nor at the very end");
+        assert_eq!(w.conditions(), ["Created T", "Restarting T"], "{policy}: nor at the very end");
         w.finish_deletions();
         w.settle();
         assert!(w.has("worker-1"), "{policy}");
+        w.start("worker-1");
+        w.settle();
+        assert_eq!(w.conditions(), ["Created T", "Running T"], "{policy}");
         assert_eq!(w.typed().restarts, 0);
     }
 }

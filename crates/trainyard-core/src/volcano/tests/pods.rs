@@ -15,10 +15,23 @@ fn volumes_are_claimed_once_and_mounted_everywhere() {
         {"mountPath": "/again", "volumeClaimName": "mine"},
         {"mountPath": "/out", "volumeClaim": {"accessModes": ["ReadWriteMany"]}}]});
     spec["tasks"][0]["template"]["spec"]["initContainers"] = json!([{"name": "i"}]);
-    let mut w = World::running(spec);
+    let mut w = World::new(spec);
+    w.settle();
+    assert!(w.names(Child::PodGroup).is_empty(), "nothing is scheduled before its claim is there");
+    let state = w.typed().state;
+    let absent =
+        "pvc mine is not found, the job will be in the Pending state until the PVC is created";
+    assert_eq!((&*state.reason, &*state.message), ("PVCError", absent));
+    let notice = w.plan().notices.pop().unwrap();
+    assert_eq!(notice.reason, "PVCError");
+    assert_eq!(notice.message, format!("Failed to create PVC, err: {absent}"));
+    let mine = json!({"metadata": {"namespace": "ns", "name": "mine", "uid": "theirs"}});
+    w.objects.insert((Child::Claim, "mine".to_owned()), mine);
+    w.run();
+    assert_eq!(w.phase(), Running);
     let claims = w.names(Child::Claim);
-    let made = (*claims.first().unwrap()).to_owned();
-    assert_eq!((claims.len(), made.len()), (1, "j-pvc-".len() + 12));
+    let made = (*claims.iter().find(|name| **name != "mine").unwrap()).to_owned();
+    assert_eq!((claims.len(), made.len()), (2, "j-pvc-".len() + 12));
     assert_eq!(w.object(Child::Claim, &made)["spec"], json!({"accessModes": ["ReadWriteMany"]}));
     let pod = &w.object(Child::Pod, "j-w-1")["spec"];
     let claimed: Vec<&str> = pod["volumes"]
@@ -41,7 +54,7 @@ fn volumes_are_claimed_once_and_mounted_everywhere() {
     w.exit("w-0", 0);
     w.exit("w-1", 0);
     w.settle();
-    assert_eq!(w.names(Child::Claim), [made], "claims outlive the end of the job");
+    assert_eq!(w.names(Child::Claim), [made.as_str(), "mine"], "claims outlive the end of the job");
 }
 
 #[test]

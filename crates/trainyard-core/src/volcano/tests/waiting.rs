@@ -105,7 +105,7 @@ fn dependent_tasks_wait_and_do_not_count_until_they_may_start() {
     w.settle_counts();
     assert_eq!(w.names(Child::Pod), ["j-a-0"]);
     w.start("a-0");
-    w.pod("a-0")["status"]["conditions"] = json!([]);
+    w.pod("a-0")["status"]["containerStatuses"][0]["ready"] = false.into();
     w.settle_counts();
     assert_eq!(w.names(Child::Pod), ["j-a-0"], "it runs but is not ready");
     assert_eq!(w.typed().state.message, "Task b waits until a is ready.");
@@ -124,6 +124,20 @@ fn dependent_tasks_wait_and_do_not_count_until_they_may_start() {
     w.exit("a-0", 0);
     w.settle_counts();
     assert_eq!(w.names(Child::Pod).len(), 3);
+}
+
+/// As Volcano judges it: no container says that it is not ready.
+#[test]
+fn a_pod_that_runs_without_a_word_of_its_containers_is_ready() {
+    let mut spec = json!({"tasks": [task("a", 1), task("b", 1)]});
+    spec["tasks"][1]["dependsOn"] = json!({"name": ["a"]});
+    let mut w = World::new(spec);
+    w.settle();
+    w.admit();
+    w.settle_counts();
+    w.pod("a-0")["status"] = json!({"phase": "Running"});
+    w.settle_counts();
+    assert_eq!(w.names(Child::Pod), ["j-a-0", "j-b-0"]);
 }
 
 #[test]

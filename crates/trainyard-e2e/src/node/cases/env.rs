@@ -175,7 +175,7 @@ async fn command(stage: &Stage, _: &Agent) -> Result<()> {
     equal("nothing", words.as_str(), "no command specified")?;
     let pod = pods.until_phase("absent", "Failed").await?;
     let status = serde_json::to_string(&pod.status)?;
-    contains("absent", &status, &["StartError", "no-such-program", "\"exitCode\":128"])
+    contains("absent", &status, &["StartError", "no-such-program", "\"exitCode\":127"])
 }
 
 async fn host_names(stage: &Stage, _: &Agent) -> Result<()> {

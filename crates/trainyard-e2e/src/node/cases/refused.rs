@@ -44,7 +44,7 @@ async fn missing_program(stage: &Stage, _: &Agent) -> Result<()> {
         pods.create(name, spec).await?;
         let pod = pods.until_phase(name, "Failed").await?;
         let run = ended(&pod, "main")?;
-        ensure!(run.reason.as_deref() == Some("StartError") && run.exit_code == 128, "{run:?}");
+        ensure!(run.reason.as_deref() == Some("StartError") && run.exit_code == 127, "{run:?}");
         let words = run.message.clone().unwrap_or_default();
         ensure!(words.contains(program), "{words:?}");
         pods.until_event(name, "Failed: Error: ").await?;

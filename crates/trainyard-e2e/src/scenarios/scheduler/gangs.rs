@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::check::equal;
 use crate::harness::{Case, cases};
 use crate::rest::Resource;
-use crate::seen::text;
+use crate::seen::{Seen, text};
 use crate::volcano::{Floor, Gang, quick_scheduler};
 
 pub(super) fn all() -> Vec<Case<Floor>> {
@@ -119,8 +119,24 @@ async fn pods_without_a_group(floor: Floor) -> Result<()> {
     floor.create(Resource::Pods, &lone("ours", "volcano")).await?;
     floor.placed(&["ours"]).await?;
     floor.create(Resource::Pods, &lone("next", "volcano")).await?;
-    floor.waits("next", "0/1 nodes are available: 1 Insufficient cpu.").await?;
-    floor.stays_placed(&["ours"]).await
+    floor.waits("next", "1 Insufficient cpu.").await?;
+    floor.stays_placed(&["ours"]).await?;
+    // As Volcano's controller has it, a plain pod has a group of its own; others' have none.
+    for pod in ["ours", "next"] {
+        let group = format!("podgroup-{}", floor.seen().uid(pod));
+        let annotation = |seen: &Seen| {
+            text(&seen.pod(pod)["metadata"]["annotations"]["scheduling.k8s.io/group-name"]) == group
+        };
+        let seen = floor.wait_until("the pod names its group", annotation).await?;
+        let group = seen.object(Resource::Groups, &group);
+        equal("owner", &group["metadata"]["ownerReferences"][0]["name"], pod)?;
+        equal("members", &group["spec"]["minMember"], 1)?;
+    }
+    let seen = floor.seen();
+    let others = &seen.pod("other")["metadata"]["annotations"];
+    equal("a stranger's", others["scheduling.k8s.io/group-name"].is_null(), true)?;
+    let group = format!("podgroup-{}", seen.uid("ours"));
+    floor.group_is(&group, "Running").await.map(drop)
 }
 
 async fn gates_keep_a_pod_out(floor: Floor) -> Result<()> {

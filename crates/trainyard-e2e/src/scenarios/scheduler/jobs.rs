@@ -3,6 +3,7 @@
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
+use super::volumes;
 use crate::check::equal;
 use crate::harness::{Case, cases};
 use crate::volcano::{Floor, task, vcjob};
@@ -119,15 +120,20 @@ async fn a_closed_queue_keeps_pods_from_being_made(floor: Floor) -> Result<()> {
 async fn a_claim_that_is_not_there_is_waited_for(floor: Floor) -> Result<()> {
     let _auto = floor.kubelet.auto_bound();
     floor.node("a", json!({"cpu": "3"})).await?;
-    let volumes = json!([{"mountPath": "/data", "volumeClaimName": "late"}]);
-    floor.submit(vcjob("a").task(task("w", 1)).spec("volumes", volumes)).await?;
-    let words = "persistentvolumeclaim \"late\" not found";
-    let says = |seen: &crate::seen::Seen| seen.vc("a").message().contains(words);
+    let mounts = json!([{"mountPath": "/data", "volumeClaimName": "late"}]);
+    floor.submit(vcjob("a").task(task("w", 1)).spec("volumes", mounts)).await?;
+    let words =
+        "pvc late is not found, the job will be in the Pending state until the PVC is created";
+    let says = |seen: &crate::seen::Seen| {
+        let told = |event: &String| event.contains("PVCError") && event.contains(words);
+        seen.vc("a").message() == words && seen.vc("a").events().iter().any(told)
+    };
     floor.wait_until("the job says what it waits for", says).await?;
-    let claim = json!({
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "late"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-    });
-    floor.create(crate::rest::Resource::Claims, &claim).await?;
+    let scheduled =
+        |seen: &crate::seen::Seen| !seen.names(crate::rest::Resource::Groups).is_empty();
+    floor.never_within(300, "it is scheduled", scheduled).await?;
+    let class = volumes::class(&floor, "disk.example.com").await?;
+    let _binder = volumes::binder(&floor);
+    volumes::claim(&floor, "late", &class).await?;
     floor.runs("a", 1).await.map(drop)
 }

@@ -9,6 +9,7 @@ mod peers;
 mod pressure;
 mod queues;
 mod tfjobs;
+mod volumes;
 mod waiting;
 
 use crate::harness::Case;
@@ -24,6 +25,7 @@ pub(super) fn shared() -> Vec<Case<World>> {
         peers::all(),
         pressure::all(),
         queues::all(),
+        volumes::all(),
         waiting::all(),
     ]);
     [on_floors, leader::all(), waiting::own_scheduler()].concat()

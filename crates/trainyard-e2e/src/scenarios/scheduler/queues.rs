@@ -23,6 +23,8 @@ pub(super) fn all() -> Vec<Case<Floor>> {
         one_after_the_other,
         what_a_queue_uses_is_written_down,
         a_nested_queue_says_what_is_not_honoured,
+        one_without_a_parent_is_root_s,
+        what_is_more_than_a_queue_may_ever_use_stays_out,
     ]
 }
 
@@ -185,6 +187,27 @@ async fn what_a_queue_uses_is_written_down(floor: Floor) -> Result<()> {
     floor.placed(&["one-0", "one-1"]).await?;
     floor.queue_is(&queue, "/status/allocated/cpu", "2").await?;
     floor.queue_is(&queue, "/status/allocated/pods", "2").await
+}
+
+async fn one_without_a_parent_is_root_s(floor: Floor) -> Result<()> {
+    let queue = floor.queue("q", json!({})).await?;
+    floor.queue_is(&queue, "/spec/parent", "root").await
+}
+
+async fn what_is_more_than_a_queue_may_ever_use_stays_out(floor: Floor) -> Result<()> {
+    floor.node("a", json!({"cpu": "8"})).await?;
+    let queue = floor.queue("q", json!({"capability": {"cpu": "2"}})).await?;
+    let gang =
+        Gang::new("one", 1).spec("queue", queue.as_str()).spec("minResources", json!({"cpu": "3"}));
+    floor.gang(gang).await?;
+    floor.group_says("one", "NotEnoughResources", "queue resource quota insufficient").await?;
+    floor.waits("one-0", "3 asked for").await?;
+    floor.group_is("one", "Pending").await?;
+    floor.stays_placed(&[]).await?;
+    let path = format!("/apis/scheduling.volcano.sh/v1beta1/queues/{queue}");
+    let more = json!({"spec": {"capability": {"cpu": "3"}}});
+    floor.rest.send(Method::PATCH, &path, Some(&more)).await?;
+    floor.placed(&["one-0"]).await.map(drop)
 }
 
 async fn a_nested_queue_says_what_is_not_honoured(floor: Floor) -> Result<()> {

@@ -1,6 +1,6 @@
-//! TFJobs as gangs: a PodGroup each, pods when the group may run, and nothing left at the end.
+//! TFJobs as gangs: a PodGroup each, pods from the start, and nothing left at the end.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use trainyard_core::Gang as Mode;
 use trainyard_operator::Options;
@@ -14,7 +14,7 @@ use crate::volcano::Floor;
 
 pub(super) fn all() -> Vec<Case<Floor>> {
     cases!["scheduler/tfjobs":
-        pods_come_when_the_group_is_let_in,
+        pods_are_there_before_a_scheduler_is,
         two_jobs_never_hold_half_each,
         the_group_follows_scaling,
         the_policy_of_the_job_is_honoured,
@@ -41,11 +41,11 @@ fn group<'a>(seen: &'a Seen, job: &str) -> &'a Value {
     all.find(|group| is_of(group)).unwrap_or(&Value::Null)
 }
 
-async fn pods_come_when_the_group_is_let_in(mut floor: Floor) -> Result<()> {
+async fn pods_are_there_before_a_scheduler_is(mut floor: Floor) -> Result<()> {
     floor.crash_scheduler().await;
     let _operator = floor.start_operator(as_gangs).await?;
     floor.world().submit(job("a", 2)).await?;
-    let seen = floor.wait_until("there is a group", |seen| !group(seen, "a").is_null()).await?;
+    let seen = floor.wait_pods(&["a-ps-0", "a-worker-0", "a-worker-1"]).await?;
     fields(
         "group",
         group(&seen, "a"),
@@ -55,7 +55,7 @@ async fn pods_come_when_the_group_is_let_in(mut floor: Floor) -> Result<()> {
             ("/spec/minResources/cpu", json!("3")),
         ],
     )?;
-    floor.never_within(300, "pods are made", |seen| !seen.pods().is_empty()).await?;
+    equal("not begun", seen.job("a")["status"]["startTime"].is_null(), true)?;
     let _auto = floor.kubelet.auto_bound();
     floor.node("a", json!({"cpu": "3"})).await?;
     floor.start_scheduler(crate::volcano::quick_scheduler());
@@ -159,15 +159,37 @@ async fn one_that_cannot_fit_says_why(floor: Floor) -> Result<()> {
     let _operator = floor.start_operator(as_gangs).await?;
     floor.node("a", json!({"cpu": "1"})).await?;
     floor.world().submit(job("a", 3)).await?;
-    let says = |seen: &Seen| {
-        let conditions = group(seen, "a")["status"]["conditions"].as_array();
-        let newest = conditions.and_then(|all| all.last());
-        newest.is_some_and(|one| one["type"] == "Unschedulable")
-    };
-    let seen = floor.wait_until("the group says so", says).await?;
+    let words = "1 of 4 pods fit; cpu: 4 asked for, 1 free: 3 too little";
+    let pods = ["a-ps-0", "a-worker-0", "a-worker-1", "a-worker-2"];
+    let seen = floor.wait_pods(&pods).await?;
     let name = text(&group(&seen, "a")["metadata"]["name"]).to_owned();
+    floor.group_says(&name, "NotEnoughResources", words).await?;
+    for pod in pods {
+        floor.waits(pod, words).await?;
+        let told = |seen: &Seen| {
+            let events = seen.events_about("Pod", pod);
+            events.iter().any(|event| event.contains("FailedScheduling") && event.contains(words))
+        };
+        floor.wait_until("the pod's event", told).await?;
+    }
+    let says = |seen: &Seen| {
+        let told = |event: &String| event.contains("PodGroupPending") && event.contains(words);
+        text(&seen.condition("a", "Created")["message"]).contains(words)
+            && seen.events("a").iter().any(told)
+    };
+    let seen = floor.wait_until("the job says so", says).await?;
+    let events = seen.events("a");
+    let overused = events.iter().find(|event| event.contains("overused"));
+    ensure!(overused.is_none(), "nothing runs here: {overused:?}");
     let why = floor.explain(&name).await?;
-    let message = why["message"].as_str().context("a message")?;
-    crate::check::contains("message", message, &["cpu"])?;
-    floor.never_within(300, "a part runs", |seen| !seen.placed().is_empty()).await
+    equal("waiting", &why["waiting"], 4)?;
+    equal("constraint", &why["constraint"], "tooLarge")?;
+    let short = &why["shortages"][0];
+    equal("asked and free", (&short["asked"], &short["free"]), (&json!(4000), &json!(1000)))?;
+    floor.never_within(300, "a part runs", |seen| !seen.placed().is_empty()).await?;
+    // What fits is placed, and nothing says any more that it waits.
+    let _auto = floor.kubelet.auto_bound();
+    floor.node("b", json!({"cpu": "3"})).await?;
+    let seen = floor.wait_until("it runs", |seen| seen.is("a", "Running")).await?;
+    equal("created", &seen.condition("a", "Created")["message"], "TFJob a is created.")
 }

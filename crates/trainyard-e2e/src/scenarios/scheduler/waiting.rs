@@ -131,7 +131,7 @@ async fn nobody_is_let_in_beyond_what_there_is(floor: Floor) -> Result<()> {
     floor.group(&group("one")).await?;
     floor.group_is("one", "Inqueue").await?;
     floor.group(&group("two")).await?;
-    let says = "resource in cluster is overused";
+    let says = "resource in cluster is overused: cpu: 4 asked for, 0 free: 4 too little";
     floor.group_says("two", "NotEnoughResources", says).await?;
     let phase =
         |seen: &Seen| text(&seen.object(Resource::Groups, "two")["status"]["phase"]) == "Inqueue";

@@ -18,7 +18,7 @@ pub(super) fn all() -> Vec<Story> {
         suspended, "patch tfjob X --type=merge (suspend)", "its pods end; resumed, it starts anew";
         deleted, "delete tfjob X", "its pods and services go with it";
         events, "events --for tfjob/X, get events --sort-by", "what happened, in order";
-        too_large, "describe tfjob (does not fit)", "`PodGroupPending`, with the resource that is short; no pod is made meanwhile";
+        too_large, "describe tfjob (does not fit)", "`PodGroupPending`, with the resource that is short and by how much; so does each pod, Pending meanwhile";
         batch_job, "wait --for=condition=Complete job/X, logs job/X", "a plain Job runs to its end, and its pod stays for its log";
     ]
 }
@@ -121,13 +121,18 @@ async fn events(bed: &Bed, ns: &str) -> Result<()> {
 async fn too_large(bed: &Bed, ns: &str) -> Result<()> {
     let mut large = job("j", 2, "sleep 600");
     let spec = &mut large["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"];
-    // Two nodes with two each: six are more than there are, and no pod is made.
+    // Two nodes with two each: six are more than there are, and each pod says so.
     spec["containers"][0]["resources"] = json!({"limits": {"nvidia.com/gpu": 3}});
     submit(bed, ns, &large).await?;
     let words = ["-n", ns, "describe", "tfjob", "j"];
-    let told = bed.until(&words, "an explanation", |told| told.contains("PodGroupPending")).await?;
-    contains("describe", &told, &["overused nvidia.com/gpu"])?;
-    equal("pods", bed.ok(&["-n", ns, "get", "pod", "-o", "name"]).await?.as_str(), "")
+    let short = "nvidia.com/gpu: 6 asked for, 4 free: 2 too little";
+    let is_told = |told: &str| told.contains("PodGroupPending") && told.contains(short);
+    bed.until(&words, "an explanation", is_told).await?;
+    let pods = bed.ok(&["-n", ns, "get", "pod", "-o", "name"]).await?;
+    equal("pods", pods.trim(), "pod/j-worker-0\npod/j-worker-1")?;
+    let words = ["-n", ns, "describe", "pod", "j-worker-1"];
+    let is_told = |told: &str| told.contains("FailedScheduling") && told.contains(short);
+    bed.until(&words, "the pod's reason", is_told).await.map(drop)
 }
 
 async fn batch_job(bed: &Bed, ns: &str) -> Result<()> {

@@ -65,6 +65,7 @@ fn policy(sheet: &mut Sheet, job: &Value) {
         ("ttlSecondsAfterFinished", "delete after (s)"),
         ("activeDeadlineSeconds", "deadline (s)"),
         ("startTimeoutSeconds", "start within (s)"),
+        ("nodeLossTolerationSeconds", "lost node tolerated (s)"),
         ("backoffLimit", "retries"),
         ("restartScope", "restart scope"),
         ("suspend", "suspended"),
@@ -178,7 +179,7 @@ fn one_pod(sheet: &mut Sheet, job: &Value, pod: &Value) {
         sheet.line(&format!("      {container}: {end}"));
     }
     if let Some(why) = pod::why_pending(pod) {
-        sheet.line(&format!("      {}", crate::present::harmless(&why)));
+        sheet.block(6, &why);
     }
 }
 

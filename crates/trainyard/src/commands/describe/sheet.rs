@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::present::columns::indented;
 use crate::present::time::{ago, time};
-use crate::present::{harmless, items, text};
+use crate::present::{harmless, items, lines, text};
 
 /// Where the values of a section's fields begin, at least.
 const VALUES: usize = 14;
@@ -133,7 +133,7 @@ impl Sheet {
                 cell("status"),
                 since.map_or_else(|| "-".to_owned(), |value| ago(value, self.now)),
                 cell("reason"),
-                harmless(text(condition, &["message"]).lines().next().unwrap_or_default()),
+                lines(text(condition, &["message"])),
             ]);
         }
         if rows.is_empty() {
@@ -178,10 +178,12 @@ mod tests {
     fn conditions_are_a_table() {
         let mut sheet = sheet();
         sheet.conditions(&json!({"status": {"conditions": [{
-            "type": "Running", "status": "True", "reason": "TFJobRunning", "message": "all run\nx",
+            "type": "Running", "status": "True", "reason": "TFJobRunning", "message": "all run\n\nx\u{1b}",
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         }]}}));
         let text = sheet.text();
-        assert!(text.contains("  Running   True     60s     TFJobRunning   all run\n"), "{text}");
+        let first = "  Running   True     60s     TFJobRunning   all run\n";
+        let second = format!("{:44}x^[\n", "");
+        assert!(text.contains(&format!("{first}{second}")), "{text}");
     }
 }

@@ -148,7 +148,7 @@ fn own_pods(sheet: &mut Sheet, pods: &[Value], task: &str) {
             sheet.line(&format!("      {container}: {end}"));
         }
         if let Some(why) = pod::why_pending(pod) {
-            sheet.line(&format!("      {}", crate::present::harmless(&why)));
+            sheet.block(6, &why);
         }
     }
 }

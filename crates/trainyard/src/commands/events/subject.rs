@@ -40,7 +40,7 @@ impl Subject {
     }
 
     /// A job of that name that is there no more.
-    pub(super) fn gone(name: &str) -> Self {
+    pub(in crate::commands) fn gone(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             uid: String::new(),
@@ -48,6 +48,14 @@ impl Subject {
             is_volcanos: true,
             roles: ROLES.map(str::to_owned).into(),
         }
+    }
+
+    /// Whether an event is about the job itself.
+    pub(in crate::commands) fn is_job(&self, event: &Value) -> bool {
+        let kind = text(event, &["involvedObject", "kind"]);
+        [names::KIND, volcano::names::KIND].contains(&kind)
+            && text(event, &["involvedObject", "name"]) == self.name
+            && self.is_in(event)
     }
 
     /// Whether an event is about it or something of it.

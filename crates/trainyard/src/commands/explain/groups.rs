@@ -12,12 +12,17 @@ use crate::present::{items, text};
 /// The definition of PodGroup.
 pub(super) const CRD_NAME: &str = "podgroups.scheduling.volcano.sh";
 
-fn is_group(kind: &Kind) -> bool {
+pub(super) fn is_group(kind: &Kind) -> bool {
     kind.kind == "PodGroup" && CRD_NAME.ends_with(&kind.group)
 }
 
 fn is_pod(kind: &Kind) -> bool {
     kind.group.is_empty() && kind.kind == "Pod"
+}
+
+/// Whether a pod belongs to a group.
+pub(super) fn is_member(pod: &Value, group: &Value) -> bool {
+    of_pod(pod) == key(group)
 }
 
 /// Whether its objects can wait for nodes.

@@ -44,10 +44,11 @@ pub(super) fn told(subject: &str, why: &Explanation, now: i64) -> String {
     sheet.0
 }
 
-struct Sheet(String);
+/// Lines that begin with the name of what they tell.
+pub(super) struct Sheet(pub(super) String);
 
 impl Sheet {
-    fn line(&mut self, name: &str, words: &str) {
+    pub(super) fn line(&mut self, name: &str, words: &str) {
         if words.is_empty() {
             return;
         }
@@ -111,7 +112,8 @@ fn because(why: &Explanation) -> String {
         Constraint::QueueLimit => format!("queue {queue:?} may not use more"),
         Constraint::Members => "not all of its pods are there yet".to_owned(),
         Constraint::Unsupported => "it asks for something that is not supported".to_owned(),
-        Constraint::Claim => "a claim that it mounts does not exist".to_owned(),
+        Constraint::Claim => "a claim that it mounts does not exist or has no volume".to_owned(),
+        Constraint::Volumes => "it has its nodes, and its volumes are being bound".to_owned(),
         Constraint::Releasing => "room is being made for it: others are leaving".to_owned(),
         Constraint::TooLarge | Constraint::Room if why.nodes == 0 => {
             "there are no nodes".to_owned()

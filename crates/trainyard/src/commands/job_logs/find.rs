@@ -5,10 +5,11 @@ use std::path::Path;
 use serde_json::Value;
 use trainyard_api::names;
 
+use super::super::events::Subject;
 use super::super::job;
-use crate::cluster::{Cluster, Kind, Kinds};
+use crate::cluster::{Cluster, Kind, Kinds, Query};
 use crate::failure::Failure;
-use crate::present::text;
+use crate::present::{one_line, text};
 
 /// A job or a pod, and how its pods are found.
 #[derive(Debug, Clone)]
@@ -66,11 +67,34 @@ pub(super) async fn find(
         let selector = format!("{}={word}", names::LABEL_JOB);
         return Ok(found(word, None, Some(selector)));
     }
+    if let Some(gone) = deleted(cluster, kinds, word).await {
+        return Err(gone);
+    }
     Err(Failure::plain(format!(
         "there is neither a job nor a pod {word:?} in namespace {:?}",
         cluster.namespace
     ))
     .hint("`trainyard get` lists the jobs; -n names another namespace"))
+}
+
+/// That there was a job of that name, if events still tell of it.
+async fn deleted(cluster: &Cluster, kinds: &Kinds, name: &str) -> Option<Failure> {
+    let events = kinds.find("events.v1")?;
+    let subject = Subject::gone(name);
+    let all = cluster.objects(events, Some(&cluster.namespace), &Query::default()).await.ok()?;
+    let mut own: Vec<Value> = all.into_iter().filter(|event| subject.is_job(event)).collect();
+    crate::present::events::sort(&mut own);
+    let last = own.last()?;
+    let when = crate::present::events::when(last, jiff::Timestamp::now());
+    let (reason, message) = (text(last, &["reason"]), one_line(text(last, &["message"])));
+    let words = format!(
+        "the job {name:?} is gone, and its pods with their logs; the last event of it, {when}, was \
+         {reason}: {message}"
+    );
+    Some(Failure::plain(words).hint(format!(
+        "`trainyard events {name}` shows the others; ttlSecondsAfterFinished has a job deleted so long \
+         after its end"
+    )))
 }
 
 /// The replica that a pod plays: `worker-0`; the pod's name when it plays none.

@@ -2,31 +2,35 @@
 //!
 //! Every log, the pods and the job are watched side by side; what they say comes through one channel.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::LocalBoxFuture;
 use futures::stream::FuturesUnordered;
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::Logs;
 use super::find::{Found, replica};
+use super::missing::{self, Missing, refused};
 use super::pods::{self, Run};
 use super::source::{Line, Source};
 use crate::cluster::{Cluster, Kind, Query};
 use crate::failure::Failure;
 use crate::output;
 use crate::present::paint::Painter;
-use crate::present::{items, text};
+use crate::present::{items, one_line, text};
 
 /// Lines under way between the readers and the terminal.
 const UNDER_WAY: usize = 256;
 /// How long to wait before asking again.
 const AGAIN: Duration = Duration::from_millis(500);
+/// How often a log is asked for that cannot be had, or breaks off, without a line in between.
+const ATTEMPTS: u32 = 6;
 /// How long the last pods may take to be seen after the job has finished.
 const SETTLE: Duration = Duration::from_millis(500);
 /// How long pods that outlive the job are listened to: some policies keep them running.
@@ -38,6 +42,8 @@ enum News {
     Line(String, Line),
     /// A log ended.
     End,
+    /// A log, or the rest of it, cannot be shown.
+    Missing(String, String),
     /// The pods as they are now.
     Pods(Vec<Value>),
     /// The job or pod has finished, with what there is to say about it; or is gone.
@@ -67,50 +73,109 @@ pub(super) async fn run(
     if let Some((kind, _)) = &found.job {
         tasks.push(Box::pin(watch_job(cluster, found, kind, sender.clone())));
     }
-    let mut seen: BTreeSet<(String, String, u64)> = BTreeSet::new();
-    let mut told: BTreeSet<String> = BTreeSet::new();
-    let mut open = 0_usize;
-    let mut finished: Option<String> = None;
+    let mut follower = Follower::new(logs, painter);
     let mut last_call = Instant::now();
     loop {
-        let quiet = if open == 0 { SETTLE } else { QUIET };
+        let quiet = if follower.open == 0 { SETTLE } else { QUIET };
+        let has_finished = follower.finished.is_some();
         let next = tokio::select! {
             next = news.recv() => next,
             Some(()) = tasks.next() => continue,
-            () = tokio::time::sleep(quiet), if finished.is_some() => None,
-            () = tokio::time::sleep_until(last_call), if finished.is_some() => None,
+            () = tokio::time::sleep(quiet), if has_finished => None,
+            () = tokio::time::sleep_until(last_call), if has_finished => None,
         };
-        match next {
-            None => break,
-            Some(News::Line(label, line)) => {
-                output::print_bytes(&painter.line(&label, line.time, &line.text))?;
-            }
-            Some(News::End) => open = open.saturating_sub(1),
-            Some(News::Failed(failure)) => return Err(failure),
-            Some(News::Finished(how)) => {
-                finished = Some(how);
-                last_call = Instant::now() + AFTER;
-            }
-            Some(News::Pods(pods)) => {
-                tell_waiting(logs, &pods, &mut told);
-                for run in pods.iter().flat_map(|pod| logs.runs(pod)) {
-                    if seen.insert((run.uid.clone(), run.container.clone(), run.restart)) {
-                        painter.expect([run.label.as_str()]);
-                        open += 1;
-                        tasks.push(Box::pin(read(logs, cluster, found, run, sender.clone())));
-                    }
-                }
-                if found.job.is_none() && finished.is_none() && pods.iter().all(is_over) {
-                    finished = Some(String::new());
-                    last_call = Instant::now() + AFTER;
-                }
-            }
+        let Some(next) = next else { break };
+        for run in follower.hear(next, found.job.is_none())? {
+            tasks.push(Box::pin(read(logs, cluster, found, run, sender.clone())));
+        }
+        if !has_finished {
+            last_call = Instant::now() + AFTER;
         }
     }
-    if let Some(how) = finished.filter(|how| !how.is_empty()) {
-        output::say(&format!("{}: {how}\n", found.name));
+    follower.end(&found.name)
+}
+
+/// What is shown and what is not, so far.
+struct Follower<'a> {
+    logs: &'a Logs,
+    painter: Painter,
+    /// Logs that are read or were read: pod, container, run.
+    seen: BTreeSet<(String, String, u64)>,
+    /// What was said once of replicas that wait.
+    told: BTreeSet<String>,
+    /// Containers that have not started, with the reason, by pod.
+    unstarted: BTreeMap<String, Vec<(String, String)>>,
+    missing: Missing,
+    /// Logs that are read now.
+    open: usize,
+    finished: Option<String>,
+}
+
+impl<'a> Follower<'a> {
+    fn new(logs: &'a Logs, painter: Painter) -> Self {
+        Self {
+            logs,
+            painter,
+            seen: BTreeSet::new(),
+            told: BTreeSet::new(),
+            unstarted: BTreeMap::new(),
+            missing: Missing::default(),
+            open: 0,
+            finished: None,
+        }
     }
-    Ok(())
+
+    /// Takes one piece of news in; answers with the logs that are to be read from now on.
+    fn hear(&mut self, news: News, is_pod_alone: bool) -> Result<Vec<Run>, Failure> {
+        match news {
+            News::Line(label, line) => {
+                output::print_bytes(&self.painter.line(&label, line.time, &line.text))?;
+            }
+            News::End => self.open = self.open.saturating_sub(1),
+            News::Missing(label, why) => {
+                if self.missing.add(&label, &why) {
+                    output::say(&missing::line(&label, &why));
+                }
+            }
+            News::Failed(failure) => return Err(failure),
+            News::Finished(how) => self.finished = Some(how),
+            News::Pods(pods) => {
+                tell_waiting(self.logs, &pods, &mut self.told);
+                if is_pod_alone && self.finished.is_none() && pods.iter().all(is_over) {
+                    self.finished = Some(String::new());
+                }
+                return Ok(pods.iter().flat_map(|pod| self.see(pod)).collect());
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// A pod as it is now; answers with its logs that are not read yet.
+    fn see(&mut self, pod: &Value) -> Vec<Run> {
+        let uid = text(pod, &["metadata", "uid"]).to_owned();
+        self.unstarted.insert(uid, self.logs.unstarted(pod));
+        let mut new = self.logs.runs(pod);
+        new.retain(|run| self.seen.insert((run.uid.clone(), run.container.clone(), run.restart)));
+        for run in &new {
+            self.painter.expect([run.label.as_str()]);
+            self.open += 1;
+        }
+        new
+    }
+
+    /// Says how it ended and what never came; a failure if anything was not shown.
+    fn end(mut self, name: &str) -> Result<(), Failure> {
+        if let Some(how) = self.finished.filter(|how| !how.is_empty()) {
+            output::say(&format!("{name}: {how}\n"));
+        }
+        let mut never = Missing::default();
+        for (label, why) in self.unstarted.into_values().flatten() {
+            never.add(&label, &why);
+            self.missing.add(&label, &why);
+        }
+        output::say(&never.text());
+        self.missing.result()
+    }
 }
 
 /// Runs before the present ones, from where they are kept.
@@ -150,7 +215,7 @@ fn tell_waiting(logs: &Logs, pods: &[Value], told: &mut BTreeSet<String>) {
         let why = pods::waits_for(pod);
         let passes = ["Pending", "ContainerCreating", "PodInitializing"].contains(&why.as_str());
         if !passes && logs.wants(&replica) && told.insert(format!("{replica} waits: {why}\n")) {
-            output::say(&format!("{replica} waits: {why}\n"));
+            output::say(&format!("{replica} waits: {}\n", one_line(&why)));
         }
     }
 }
@@ -160,23 +225,58 @@ fn is_over(pod: &Value) -> bool {
     ["Succeeded", "Failed"].contains(&text(pod, &["status", "phase"]))
 }
 
+/// Reads a log to its end. One that breaks off, as when a node or the server restarts, is taken up again
+/// where it broke off.
 async fn read(logs: &Logs, cluster: &Cluster, found: &Found, run: Run, sender: mpsc::Sender<News>) {
-    let query = logs.query(&run.container).with("follow", "true");
-    match cluster.log(&found.pods, &found.namespace, &run.pod, &query).await {
-        Ok(lines) => {
-            let mut source = Source::Stamped(Box::new(lines));
-            // A log that breaks off ends here; its pod's next run is another one.
-            while let Ok(Some(line)) = source.next().await {
-                if sender.send(News::Line(run.label.clone(), line)).await.is_err() {
-                    return;
+    let mut query = logs.query(&run.container).with("follow", "true");
+    let mut last: Option<Timestamp> = None;
+    let mut attempts = 0;
+    let why = loop {
+        let why = match cluster.log(&found.pods, &found.namespace, &run.pod, &query).await {
+            Ok(lines) => {
+                let mut source = Source::Stamped(Box::new(lines));
+                loop {
+                    match source.next().await {
+                        // The server gives whole seconds: what was printed in the last one is known.
+                        Ok(Some(line)) if line.time.is_some() && line.time <= last => {}
+                        Ok(Some(line)) => {
+                            last = line.time.or(last);
+                            attempts = 0;
+                            if sender.send(News::Line(run.label.clone(), line)).await.is_err() {
+                                return;
+                            }
+                        }
+                        Ok(None) => break None,
+                        Err(failure) => {
+                            break Some(format!("its log broke off: {}", failure.words()));
+                        }
+                    }
                 }
             }
+            // All that was printed may have been read before the pod went.
+            Err(error) if error.code() == 404 && last.is_some() => None,
+            Err(error) => {
+                if [401, 403, 404].contains(&error.code()) {
+                    attempts = ATTEMPTS;
+                }
+                Some(refused(&error, &run.node).unwrap_or_else(|| error.to_string()))
+            }
+        };
+        attempts += 1;
+        if why.is_none() || attempts > ATTEMPTS {
+            break why;
         }
-        // It has gone before it was asked.
-        Err(error) if [400, 404].contains(&error.code()) => {}
-        Err(error) => {
-            output::warn(&format!("{}: {error}", run.label));
+        if let Some(last) = last {
+            query = Query::default()
+                .with("container", &run.container)
+                .with("timestamps", "true")
+                .with("follow", "true")
+                .with("sinceTime", last.to_string());
         }
+        tokio::time::sleep(AGAIN).await;
+    };
+    if let Some(why) = why {
+        let _ = sender.send(News::Missing(run.label.clone(), why)).await;
     }
     let _ = sender.send(News::End).await;
 }

@@ -8,6 +8,8 @@ use trainyard_node::KeptRun;
 
 use super::Logs;
 use super::find::Found;
+use super::gone;
+use super::missing::{Missing, refused};
 use super::pods::{self, Run};
 use super::source::{Line, Source};
 use crate::cluster::Cluster;
@@ -17,6 +19,10 @@ use crate::present::paint::Painter;
 
 /// How many logs are read side by side; the more there are, the more connections are open.
 const MOST: usize = 64;
+
+/// Why there is no run before the present one, where there was one.
+const REPLACED: &str = "its pod was replaced: the one before is gone and its log with it; \
+    `trainyard describe` and `trainyard events` show how it ended";
 
 /// A log and what stands before its lines.
 struct Part {
@@ -35,9 +41,16 @@ impl Part {
         }
         Ok(())
     }
+
+    /// Goes on to the next line. A log that breaks off ends there, and the others go on.
+    async fn advance_or_note(&mut self, missing: &mut Missing) {
+        if let Err(failure) = self.advance().await {
+            missing.add(&self.label, &format!("its log broke off: {}", failure.words()));
+        }
+    }
 }
 
-/// Prints the logs of what was found.
+/// Prints the logs of what was found, and says which of them cannot be had.
 pub(super) async fn run(
     logs: &Logs,
     cluster: &Cluster,
@@ -46,53 +59,105 @@ pub(super) async fn run(
     mut painter: Painter,
 ) -> Result<(), Failure> {
     let pods = pods::list(cluster, found).await?;
+    let mut missing = Missing::default();
     let mut parts = Vec::new();
     let on_disk = match kept.filter(|_| logs.all || logs.previous || pods.is_empty()) {
         Some(state) => kept_runs(logs, state, found)?,
         None => Vec::new(),
     };
     if on_disk.is_empty() {
-        let runs: Vec<Run> = pods.iter().flat_map(|pod| logs.runs(pod)).collect();
-        for run in &runs {
-            parts.extend(of_server(logs, cluster, found, run).await?);
+        for run in pods.iter().flat_map(|pod| logs.runs(pod)) {
+            parts.extend(of_server(logs, cluster, found, &run, &mut missing).await?);
+        }
+        if !logs.previous {
+            for (label, why) in pods.iter().flat_map(|pod| logs.unstarted(pod)) {
+                missing.add(&label, &why);
+            }
+        }
+        let of_gone = if logs.previous { None } else { found.job.as_ref() };
+        for (replica, why) in of_gone.map_or_else(Vec::new, |(_, job)| gone::replicas(job, &pods)) {
+            if !logs.wants(&replica) {
+                continue;
+            }
+            match last_kept(logs, kept, found, &replica)? {
+                Some(run) => parts.push(of_file(logs, replica, &run).await?),
+                None => {
+                    missing.add(&replica, &why);
+                }
+            }
         }
     }
     for (label, run) in on_disk {
-        let lines = run.lines().map_err(|error| Failure::other("reading a kept log", &error))?;
-        let source = Source::Kept(lines, logs.begin()).tailed(logs.tail_lines()).await?;
-        parts.push(Part { label, source, next: None, time: run.begins });
+        parts.push(of_file(logs, label, &run).await?);
     }
     if parts.is_empty() {
-        return nothing(logs, found, &pods);
+        return nothing(logs, found, &pods, missing);
     }
     painter.expect(parts.iter().map(|part| part.label.as_str()));
-    if parts.len() > MOST {
-        for part in parts {
-            merge(vec![part], &painter).await?;
-        }
-        return Ok(());
+    if !missing.is_empty() {
+        // What is there must not look like all there is.
+        painter.expect_several();
     }
-    merge(parts, &painter).await
+    let at_once = if parts.len() > MOST { 1 } else { MOST };
+    while !parts.is_empty() {
+        let rest = parts.split_off(at_once.min(parts.len()));
+        merge(std::mem::replace(&mut parts, rest), &painter, &mut missing).await?;
+    }
+    missing.tell()
 }
 
 /// Why there is nothing to show.
-fn nothing(logs: &Logs, found: &Found, pods: &[serde_json::Value]) -> Result<(), Failure> {
-    if let Some(container) = &logs.container {
+fn nothing(
+    logs: &Logs,
+    found: &Found,
+    pods: &[serde_json::Value],
+    missing: Missing,
+) -> Result<(), Failure> {
+    if let Some(container) = &logs.container
+        && !pods.is_empty()
+        && !pods.iter().any(|pod| pods::has_container(pod, container))
+    {
         return Err(Failure::plain(format!(
-            "no pod of {:?} has a container {container:?} that has started",
+            "no pod of {:?} has a container {container:?}",
             found.name
         )));
+    }
+    if !missing.is_empty() {
+        // Where no pod is left, the status is all there is.
+        if let Some((_, job)) = found.job.as_ref().filter(|_| pods.is_empty()) {
+            output::say(&gone::what_is_known(&found.name, job, Timestamp::now()));
+        }
+        return missing.tell();
     }
     if logs.previous {
         return Err(Failure::plain(format!("{:?} has not been restarted", found.name)));
     }
-    let waiting: Vec<String> = pods
-        .iter()
-        .map(|pod| format!("{}: {}", super::find::replica(pod), pods::waits_for(pod)))
-        .collect();
-    let why = if waiting.is_empty() { "it has no pods".to_owned() } else { waiting.join("; ") };
+    let why = if pods.is_empty() { "it has no pods" } else { "no replica is meant" };
     output::say(&format!("nothing was printed yet by {}: {why}\n", found.name));
     Ok(())
+}
+
+/// The last run of a replica that the folder holds.
+fn last_kept(
+    logs: &Logs,
+    kept: Option<&Path>,
+    found: &Found,
+    replica: &str,
+) -> Result<Option<KeptRun>, Failure> {
+    let Some(state) = kept else { return Ok(None) };
+    let runs = trainyard_node::kept_runs(state, &found.namespace, &found.name)
+        .map_err(|error| Failure::other("looking for kept logs", &error))?;
+    let wanted = logs.container.as_deref().unwrap_or(trainyard_api::names::CONTAINER);
+    let own = |run: &&KeptRun| run.replica == replica;
+    let of_container = runs.iter().filter(own).rfind(|run| run.container == wanted);
+    Ok(of_container.or_else(|| runs.iter().rfind(own)).cloned())
+}
+
+/// A log that was kept in a file.
+async fn of_file(logs: &Logs, label: String, run: &KeptRun) -> Result<Part, Failure> {
+    let lines = run.lines().map_err(|error| Failure::other("reading a kept log", &error))?;
+    let source = Source::Kept(lines, logs.begin()).tailed(logs.tail_lines()).await?;
+    Ok(Part { label, source, next: None, time: run.begins })
 }
 
 /// The runs that the folder holds: all of them, or the one before the present one of each replica.
@@ -130,24 +195,32 @@ async fn of_server(
     cluster: &Cluster,
     found: &Found,
     run: &Run,
+    missing: &mut Missing,
 ) -> Result<Vec<Part>, Failure> {
     let mut parts = Vec::new();
     let earlier = (logs.previous || logs.all) && run.restart > 0;
+    if logs.previous && !earlier && is_replaced(found, &run.label) {
+        missing.add(&run.label, REPLACED);
+    }
     let wanted = [(earlier, true), (!logs.previous, false)];
     for (_, previous) in wanted.into_iter().filter(|(wanted, _)| *wanted) {
         let mut query = logs.query(&run.container);
         if previous {
             query = query.with("previous", "true");
         }
-        let lines = match cluster.log(&found.pods, &found.namespace, &run.pod, &query).await {
-            Ok(lines) => lines,
-            // It has gone meanwhile, or starts again this moment.
-            Err(error) if [400, 404].contains(&error.code()) => continue,
-            Err(error) => return Err(error.into()),
-        };
         let number = if previous { run.restart } else { run.restart + 1 };
         let label =
             if logs.all && earlier { format!("{}#{number}", run.label) } else { run.label.clone() };
+        let lines = match cluster.log(&found.pods, &found.namespace, &run.pod, &query).await {
+            Ok(lines) => lines,
+            Err(error) => match refused(&error, &run.node) {
+                Some(why) => {
+                    missing.add(&label, &why);
+                    continue;
+                }
+                None => return Err(error.into()),
+            },
+        };
         parts.push(Part {
             label,
             source: Source::Stamped(Box::new(lines)),
@@ -158,10 +231,20 @@ async fn of_server(
     Ok(parts)
 }
 
+/// Whether the job's status tells of a pod before the present one. `label` may name a container too.
+fn is_replaced(found: &Found, label: &str) -> bool {
+    let replica = label.split('/').next().unwrap_or(label);
+    found.job.as_ref().is_some_and(|(_, job)| gone::was_replaced(job, replica))
+}
+
 /// Prints the lines of all parts, the earliest first.
-async fn merge(mut parts: Vec<Part>, painter: &Painter) -> Result<(), Failure> {
+async fn merge(
+    mut parts: Vec<Part>,
+    painter: &Painter,
+    missing: &mut Missing,
+) -> Result<(), Failure> {
     for part in &mut parts {
-        part.advance().await?;
+        part.advance_or_note(missing).await;
     }
     let mut out = Vec::new();
     loop {
@@ -175,7 +258,7 @@ async fn merge(mut parts: Vec<Part>, painter: &Painter) -> Result<(), Failure> {
             output::print_bytes(&out)?;
             out.clear();
         }
-        part.advance().await?;
+        part.advance_or_note(missing).await;
     }
     output::print_bytes(&out)
 }

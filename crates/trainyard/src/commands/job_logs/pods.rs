@@ -7,7 +7,7 @@ use super::Logs;
 use super::find::{Found, replica};
 use crate::cluster::{Cluster, Query};
 use crate::failure::Failure;
-use crate::present::{items, text};
+use crate::present::{items, one_line, text};
 
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 
@@ -21,6 +21,8 @@ pub(super) struct Run {
     pub(super) container: String,
     /// How often it was restarted in this pod.
     pub(super) restart: u64,
+    /// The node that has its log.
+    pub(super) node: String,
 }
 
 /// The pods of what was found, in the order of their names.
@@ -60,18 +62,41 @@ impl Logs {
                 // One that waits for its next run has printed in the one before.
                 let has_run = status["state"]["waiting"].is_null() || restart > 0;
                 let container = text(status, &["name"]).to_owned();
-                let label = if self.all_containers && wanted.len() > 1 {
-                    format!("{replica}/{container}")
-                } else {
-                    replica.clone()
-                };
                 has_run.then(|| Run {
-                    label,
+                    label: self.label(&replica, &container, wanted.len()),
                     pod: text(pod, &["metadata", "name"]).to_owned(),
                     uid: text(pod, &["metadata", "uid"]).to_owned(),
                     container,
                     restart,
+                    node: text(pod, &["spec", "nodeName"]).to_owned(),
                 })
+            })
+            .collect()
+    }
+
+    fn label(&self, replica: &str, container: &str, containers: usize) -> String {
+        if self.all_containers && containers > 1 {
+            format!("{replica}/{container}")
+        } else {
+            replica.to_owned()
+        }
+    }
+
+    /// The containers of a pod that have not printed because they never ran, each with the reason.
+    pub(super) fn unstarted(&self, pod: &Value) -> Vec<(String, String)> {
+        let replica = replica(pod);
+        if !self.wants(&replica) {
+            return Vec::new();
+        }
+        let runs = self.runs(pod);
+        let wanted = self.containers(pod);
+        wanted
+            .iter()
+            .filter(|name| has_container(pod, name))
+            .filter(|name| runs.iter().all(|run| run.container != **name))
+            .map(|name| {
+                let label = self.label(&replica, name, wanted.len());
+                (label, format!("it has not started: {}", never_ran(pod)))
             })
             .collect()
     }
@@ -93,6 +118,29 @@ impl Logs {
     }
 }
 
+/// Whether a pod has a container of that name.
+pub(super) fn has_container(pod: &Value, name: &str) -> bool {
+    ["initContainers", "containers"]
+        .into_iter()
+        .flat_map(|list| items(pod, &["spec", list]))
+        .any(|container| text(container, &["name"]) == name)
+}
+
+/// Why a container of a pod never ran.
+fn never_ran(pod: &Value) -> String {
+    if !["Failed", "Succeeded"].contains(&text(pod, &["status", "phase"])) {
+        return one_line(&waits_for(pod));
+    }
+    let (reason, message) =
+        (text(pod, &["status", "reason"]), one_line(text(pod, &["status", "message"])));
+    match (reason, message.as_str()) {
+        ("", "") => "its pod ended before".to_owned(),
+        (reason, "") => reason.to_owned(),
+        ("", message) => message.to_owned(),
+        (reason, message) => format!("{reason}: {message}"),
+    }
+}
+
 /// Why a pod has no log yet.
 pub(crate) fn waits_for(pod: &Value) -> String {
     let waiting = items(pod, &["status", "containerStatuses"]).find_map(|status| {
@@ -106,4 +154,49 @@ pub(crate) fn waits_for(pod: &Value) -> String {
         .or(unplaced)
         .filter(|why| !why.is_empty())
         .unwrap_or_else(|| text(pod, &["status", "phase"]).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        logs: Logs,
+    }
+
+    fn logs(words: &[&str]) -> Logs {
+        Line::parse_from([&["logs", "mnist"], words].concat()).logs
+    }
+
+    fn pod(status: &Value) -> Value {
+        json!({
+            "metadata": {"name": "mnist-worker-0", "labels": {
+                "training.kubeflow.org/replica-type": "worker",
+                "training.kubeflow.org/replica-index": "0"}},
+            "spec": {"containers": [{"name": "tensorflow"}, {"name": "side"}]},
+            "status": status,
+        })
+    }
+
+    #[test]
+    fn containers_that_never_ran_say_why() {
+        let waits = pod(&json!({"phase": "Pending", "containerStatuses": [
+            {"name": "tensorflow", "state": {"waiting": {"reason": "ErrImagePull"}}},
+            {"name": "side", "state": {"running": {}}}]}));
+        let told = |words: &[&str], pod: &Value| logs(words).unstarted(pod);
+        let why = "it has not started: ErrImagePull".to_owned();
+        assert_eq!(told(&[], &waits), [("worker-0".to_owned(), why.clone())]);
+        assert_eq!(told(&["--all-containers"], &waits), [("worker-0/tensorflow".to_owned(), why)]);
+        assert_eq!(told(&["-c", "side"], &waits), []);
+        assert_eq!(told(&["-c", "other"], &waits), [], "a container that no pod has");
+        assert_eq!(told(&["--replica=ps"], &waits), []);
+        let evicted =
+            pod(&json!({"phase": "Failed", "reason": "Evicted", "message": "low on\nmemory"}));
+        assert_eq!(told(&[], &evicted)[0].1, "it has not started: Evicted: low on memory");
+    }
 }

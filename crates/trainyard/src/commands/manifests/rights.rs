@@ -5,7 +5,9 @@
 use serde_json::{Value, json};
 use trainyard_api::names::{GROUP, PLURAL, REFERENCE_WEBHOOK};
 
+use super::volcano::{CLASSES, SCHEDULING};
 use super::{NAME, labels};
+use crate::commands::explain::ROLE as EXPLAIN_ROLE;
 use crate::commands::operator::LEASE;
 
 pub(super) const RBAC: &str = "rbac.authorization.k8s.io";
@@ -100,6 +102,26 @@ pub(super) fn user_roles() -> [Value; 3] {
             if writes { &["get", "patch", "update"] } else { &["get"] },
         ));
         user_role(&format!("trainyard-{role}"), role, &rules)
+    })
+}
+
+/// What `trainyard explain` reads beside the job's own namespace. It joins no role of the cluster and is
+/// bound to nobody: who may look into all namespaces is for an administrator to say.
+/// PodGroups and queues are among it where there are any.
+pub(super) fn explain_role(with_groups: bool) -> Value {
+    let look = ["get", "list"];
+    let mut labels = labels();
+    labels["app.kubernetes.io/component"] = "access".into();
+    let mut rules: Vec<Value> = ["nodes", "pods", "persistentvolumeclaims", "persistentvolumes"]
+        .map(|resource| rule("", resource, &look))
+        .into();
+    rules.push(rule(CLASSES, "priorityclasses", &look));
+    if with_groups {
+        rules.extend(["podgroups", "queues"].map(|resource| rule(SCHEDULING, resource, &look)));
+    }
+    json!({
+        "apiVersion": RBAC_V1, "kind": "ClusterRole",
+        "metadata": {"name": EXPLAIN_ROLE, "labels": labels}, "rules": rules,
     })
 }
 

@@ -9,6 +9,8 @@ use super::rights::{RBAC, RBAC_V1, lease_rules, rule};
 use super::volcano::{CLASSES, SCHEDULING};
 use super::{bound, deployment, labels_of};
 
+const STORAGE: &str = "storage.k8s.io";
+
 /// Name of every object that belongs to the scheduler.
 pub(super) const NAME: &str = "trainyard-scheduler";
 
@@ -35,18 +37,27 @@ pub(super) fn objects(namespace: &str, image: &str) -> Vec<Value> {
 /// What the scheduler does in every namespace.
 fn everywhere() -> Value {
     json!([
-        // Deletion is for pods that have to make room.
-        rule("", "pods", &["delete", "list", "watch"]),
+        // Deletion is for pods that have to make room; plain pods are told the PodGroup made for them.
+        rule("", "pods", &["delete", "get", "list", "patch", "watch"]),
         rule("", "pods/binding", &["create"]),
         rule("", "pods/status", &["patch"]),
         rule("", "nodes", &["list", "watch"]),
-        rule("", "persistentvolumeclaims", &["list", "watch"]),
-        rule("", "persistentvolumes", &["list", "watch"]),
+        // A claim is told for which node it is provisioned, a volume for which claim it is kept.
+        rule("", "persistentvolumeclaims", &["list", "patch", "watch"]),
+        rule("", "persistentvolumes", &["list", "patch", "watch"]),
+        // Among those that could be evicted, whoever is within its budget goes first.
+        rule("policy", "poddisruptionbudgets", &["list", "watch"]),
+        rule(STORAGE, "storageclasses", &["list", "watch"]),
+        rule(STORAGE, "csinodes", &["list", "watch"]),
+        rule(STORAGE, "csidrivers", &["list", "watch"]),
+        rule(STORAGE, "csistoragecapacities", &["list", "watch"]),
+        rule(STORAGE, "volumeattachments", &["list", "watch"]),
         rule("", "events", &["create", "patch"]),
         rule(CLASSES, "priorityclasses", &["list", "watch"]),
-        rule(SCHEDULING, "podgroups", &["list", "patch", "watch"]),
-        // The queues `root` and `default` are made where they are not there.
-        rule(SCHEDULING, "queues", &["create", "list", "watch"]),
+        rule(SCHEDULING, "podgroups", &["create", "list", "patch", "watch"]),
+        // The queues `root` and `default` are made where they are not there; one that names no parent
+        // gets `root`.
+        rule(SCHEDULING, "queues", &["create", "list", "patch", "watch"]),
         rule(SCHEDULING, "queues/status", &["patch"]),
         // Queues are opened and closed by Commands.
         rule("bus.volcano.sh", "commands", &["delete", "list", "watch"]),

@@ -61,6 +61,7 @@ fn kinds_and_order() {
             "ClusterRole/trainyard-view",
             "ClusterRole/trainyard-edit",
             "ClusterRole/trainyard-admin",
+            "ClusterRole/trainyard-explain",
             "Service/trainyard-operator",
             "Deployment/trainyard-operator",
         ]
@@ -103,6 +104,28 @@ fn rights(objects: &[Value], kind: &str, name: &str) -> BTreeSet<String> {
         format!("{group}/{resource}{}: {}", name.unwrap_or_default(), verbs.join(" "))
     };
     role["rules"].as_array().unwrap().iter().map(line).collect()
+}
+
+#[test]
+fn who_may_explain_reads_what_the_scheduler_reads_and_nobody_has_it_by_itself() {
+    let objects = complete();
+    let expected = [
+        "/nodes: get list",
+        "/persistentvolumeclaims: get list",
+        "/persistentvolumes: get list",
+        "/pods: get list",
+        "scheduling.k8s.io/priorityclasses: get list",
+        "scheduling.volcano.sh/podgroups: get list",
+        "scheduling.volcano.sh/queues: get list",
+    ];
+    let name = crate::commands::explain::ROLE;
+    assert_eq!(rights(&objects, "ClusterRole", name), expected.map(str::to_owned).into());
+    let labels = find(&objects, "ClusterRole", name)["metadata"]["labels"].to_string();
+    assert!(!labels.contains("aggregate-to"), "{labels}");
+    assert!(objects.iter().all(|object| object["roleRef"]["name"] != name));
+    let without = rights(&self::objects(), "ClusterRole", name);
+    assert_eq!(without.len(), 5, "{without:?}");
+    assert!(without.iter().all(|right| !right.contains("volcano")), "{without:?}");
 }
 
 #[test]
@@ -234,16 +257,22 @@ fn the_scheduler_may_do_exactly_this() {
     let expected = [
         "/events: create patch",
         "/nodes: list watch",
-        "/persistentvolumeclaims: list watch",
-        "/persistentvolumes: list watch",
+        "/persistentvolumeclaims: list patch watch",
+        "/persistentvolumes: list patch watch",
         "/pods/binding: create",
         "/pods/status: patch",
-        "/pods: delete list watch",
+        "/pods: delete get list patch watch",
         "bus.volcano.sh/commands: delete list watch",
+        "policy/poddisruptionbudgets: list watch",
         "scheduling.k8s.io/priorityclasses: list watch",
-        "scheduling.volcano.sh/podgroups: list patch watch",
+        "scheduling.volcano.sh/podgroups: create list patch watch",
         "scheduling.volcano.sh/queues/status: patch",
-        "scheduling.volcano.sh/queues: create list watch",
+        "scheduling.volcano.sh/queues: create list patch watch",
+        "storage.k8s.io/csidrivers: list watch",
+        "storage.k8s.io/csinodes: list watch",
+        "storage.k8s.io/csistoragecapacities: list watch",
+        "storage.k8s.io/storageclasses: list watch",
+        "storage.k8s.io/volumeattachments: list watch",
     ];
     let everywhere = rights(&objects, "ClusterRole", scheduler::NAME);
     assert_eq!(everywhere, expected.map(str::to_owned).into());
@@ -321,7 +350,7 @@ fn without_the_definition() {
     let objects = printed(&["--crds=false"]);
     let kinds: Vec<_> = objects.iter().map(|object| object["kind"].clone()).collect();
     assert!(!kinds.contains(&json!("CustomResourceDefinition")));
-    assert_eq!(kinds.len(), 11);
+    assert_eq!(kinds.len(), 12);
 }
 
 #[test]

@@ -11,14 +11,15 @@ use super::super::span;
 use super::{input, node_names};
 use crate::failure::Failure;
 use crate::present::paint::When;
+use crate::run::script::{ENVIRONMENT, ENVIRONMENT_IMAGE, HOST};
 use crate::run::voice::{Form, Manner};
 use crate::yard::folder::Folder;
 
 /// Train: run jobs from manifests, or a command as a job, on this machine to their end
 ///
 /// Starts a private yard, shows what every replica prints, and ends with the job's result: 0 succeeded,
-/// 1 failed, 2 usage, 3 invalid manifest, 4 does not fit on this machine, 5 out of time, 130 interrupted.
-/// Logs and claims stay in your data folder under the job's name, so that the next run goes on from its
+/// 1 failed, 2 usage, 3 invalid manifest, 4 cannot be run on this machine, 5 out of time, 130 interrupted,
+/// 141 nobody reads. Logs and claims stay in your data folder under the job's name, so that the next run goes on from its
 /// checkpoint. Needs neither root nor anything installed.
 ///
 ///   trainyard run job.yaml
@@ -40,25 +41,26 @@ pub(crate) struct Flags {
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
     /// How many workers run the command
-    #[arg(long, value_name = "N", requires = "command")]
+    #[arg(long, value_name = "N")]
     pub(super) workers: Option<u32>,
     /// How many parameter servers
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "command")]
-    pub(super) ps: u32,
+    #[arg(long, value_name = "N")]
+    pub(super) ps: Option<u32>,
     /// A chief that leads the training
-    #[arg(long, requires = "command")]
+    #[arg(long)]
     pub(super) chief: bool,
     /// An evaluator beside the training
-    #[arg(long, requires = "command")]
+    #[arg(long)]
     pub(super) evaluator: bool,
-    /// A TensorBoard that shows the summaries in this folder
-    #[arg(long, value_name = "DIR", requires = "command")]
+    /// A TensorBoard that shows the summaries in this folder; of a manifest's job, a folder of its
+    /// containers
+    #[arg(long, value_name = "DIR")]
     pub(super) tensorboard: Option<String>,
-    /// The job's name; that of the program if not given
-    #[arg(long, value_name = "NAME", requires = "command")]
+    /// The job's name; that of the program or of the manifest if not given
+    #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
-    /// A variable in the command's environment
-    #[arg(short, long, value_name = "NAME=VALUE", value_parser = input::variable, requires = "command")]
+    /// A variable in the environment of what trains
+    #[arg(short, long, value_name = "NAME=VALUE", value_parser = input::variable)]
     pub(super) env: Vec<(String, String)>,
     /// Python packages for every environment, as pip's requirements file lists them
     #[arg(long, value_name = "FILE")]
@@ -72,6 +74,10 @@ pub(crate) struct Flags {
     /// End the run after so long, with exit code 5
     #[arg(long, value_name = "TIME", value_parser = span::read)]
     pub(super) timeout: Option<Duration>,
+    /// Give up when a replica has been restarted so often in a row; 5 where the manifest has no
+    /// backoffLimit
+    #[arg(long, value_name = "N")]
+    pub(super) max_restarts: Option<u64>,
     /// End with the exit code of this replica, as worker-0
     #[arg(long, value_name = "REPLICA")]
     pub(super) exit_code_from: Option<String>,
@@ -145,8 +151,12 @@ impl Flags {
     /// The node's settings.
     pub(super) fn node(&self, folder: &Folder) -> Result<trainyard_node::Options, Failure> {
         let mut machine = self.machine.clone();
-        if machine.take_plain_images().iter().any(|image| image == crate::run::script::HOST) {
-            machine.map_image("host=host");
+        for image in machine.take_plain_images() {
+            if image == HOST {
+                machine.map_image("host=host");
+            } else if image.starts_with(ENVIRONMENT) {
+                machine.map_image(&format!("{ENVIRONMENT_IMAGE}={image}"));
+            }
         }
         if self.command.is_empty() {
             input::requirements(self.requirements.as_deref())?

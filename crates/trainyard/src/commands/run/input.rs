@@ -9,25 +9,30 @@ use super::print_objects;
 use crate::commands::files::{Files, Manifest};
 use crate::failure::Failure;
 use crate::run::bundle::Bundle;
-use crate::run::script::{IMAGE, Script};
+use crate::run::overrides::Overrides;
+use crate::run::script::{ENVIRONMENT, ENVIRONMENT_IMAGE, IMAGE, Script};
 use crate::run::voice::Form;
 
 /// Reads what is to be run.
 pub(super) fn manifests(flags: &Flags) -> Result<Vec<Manifest>, Failure> {
-    let image = flags.image()?;
     if !flags.command.is_empty() {
+        let image = flags.image()?;
         let requirements = requirements(flags.requirements.as_deref())?;
         let script = Script {
             name: flags.name.as_deref(),
             workers: flags.workers,
-            ps: flags.ps,
+            ps: flags.ps.unwrap_or_default(),
             chief: flags.chief,
             evaluator: flags.evaluator,
             tensorboard: flags.tensorboard.as_deref(),
-            image: image.as_deref().unwrap_or(IMAGE),
+            image: match image.as_deref() {
+                Some(image) if image.starts_with(ENVIRONMENT) => ENVIRONMENT_IMAGE,
+                image => image.unwrap_or(IMAGE),
+            },
             requirements: &requirements,
             env: &flags.env,
             command: &flags.command,
+            namespace: flags.namespace(),
         };
         let here = std::env::current_dir()
             .map_err(|error| Failure::other("finding the current folder", &error))?;
@@ -39,7 +44,35 @@ pub(super) fn manifests(flags: &Flags) -> Result<Vec<Manifest>, Failure> {
         return Err(Failure::usage("nothing to run is given")
             .hint("name a file, as `trainyard run job.yaml`, or a command after `--`"));
     }
-    Files { files, recursive: false }.read()
+    flags.image()?;
+    if let Some(failure) = counts(flags) {
+        return Err(failure);
+    }
+    let mut manifests = Files { files, recursive: false }.read()?;
+    let overrides = Overrides {
+        env: &flags.env,
+        name: flags.name.as_deref(),
+        tensorboard: flags.tensorboard.as_deref(),
+    };
+    overrides.apply(&mut manifests)?;
+    Ok(manifests)
+}
+
+/// Flags that say how many replicas a command has; a manifest says it itself.
+fn counts(flags: &Flags) -> Option<Failure> {
+    let given = [
+        ("--workers", flags.workers.is_some(), "Worker"),
+        ("--ps", flags.ps.is_some(), "PS"),
+        ("--chief", flags.chief, "Chief"),
+        ("--evaluator", flags.evaluator, "Evaluator"),
+    ];
+    let (flag, _, role) = given.into_iter().find(|(_, is_given, _)| *is_given)?;
+    Some(
+        Failure::usage(format!(
+            "{flag} is for a command after `--`; a manifest says its own counts"
+        ))
+        .hint(format!("write spec.tfReplicaSpecs.{role}.replicas into the file")),
+    )
 }
 
 /// Prints what would be run.

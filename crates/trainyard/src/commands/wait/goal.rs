@@ -125,8 +125,16 @@ impl Goal {
 
 /// Why a finished job will never have a condition: the end of a job is final.
 fn lost(object: &Value, wanted: &str) -> Option<String> {
-    let known =
-        ["Created", "Running", "Restarting", "Succeeded", "Suspended", "Failed", "Completed"];
+    let known = [
+        "Created",
+        "Running",
+        "Restarting",
+        "ReplicaFailure",
+        "Succeeded",
+        "Suspended",
+        "Failed",
+        "Completed",
+    ];
     if !known.iter().any(|kind| kind.eq_ignore_ascii_case(wanted)) {
         return None;
     }

@@ -6,11 +6,14 @@ use super::replica::{Ended, Replica, State};
 use super::{Notice, Weight};
 use crate::commands::job_logs::pods::waits_for;
 use crate::present::time::time;
-use crate::present::{items, text};
-use crate::run::names;
+use crate::present::{items, one_line, text};
 
 /// Where the node says how a pod is reached from this machine.
 const ADDRESS: &str = "trainyard.dev/address";
+/// The reason of a container that waits for its next attempt.
+const CRASH_LOOP: &str = "CrashLoopBackOff";
+/// The reason of a container whose program could not be started.
+const START_ERROR: &str = "StartError";
 /// Waiting that is a matter of moments.
 const PASSING: [&str; 4] = ["Pending", "ContainerCreating", "PodInitializing", ""];
 
@@ -43,16 +46,38 @@ impl Replica {
         let in_place: u64 = items(pod, &["status", "containerStatuses"])
             .filter_map(|status| status["restartCount"].as_u64())
             .sum();
+        let pause = back_off(pod);
         if in_place > self.in_place {
             self.restarts += in_place - self.in_place;
+            // Its wait was told with the reason, or is told below.
+            if self.backed_off != Some(self.in_place) && pause.is_none() {
+                notices.push(restarted(self.ends.last()));
+            }
             self.in_place = in_place;
-            notices.push(restarted(self.ends.last()));
+        }
+        if let Some(pause) = pause
+            && self.backed_off != Some(in_place)
+        {
+            self.backed_off = Some(in_place);
+            notices.push(backs_off(self.ends.last(), &pause));
         }
         let address = text(pod, &["metadata", "annotations", ADDRESS]);
         if !address.is_empty() && self.address != address {
             address.clone_into(&mut self.address);
             notices.push(Notice::new(Weight::Normal, "Address", format!("is at {address}")));
         }
+        items(pod, &["status", "containerStatuses"])
+            .chain(items(pod, &["status", "initContainerStatuses"]))
+            .map(|status| text(status, &["state", "waiting", "reason"]))
+            .find(|reason| !reason.is_empty())
+            .unwrap_or_default()
+            .clone_into(&mut self.waits_by);
+        self.is_unplaced = text(pod, &["status", "phase"]) == "Pending"
+            && items(pod, &["status", "conditions"]).any(|condition| {
+                condition["type"] == "PodScheduled"
+                    && condition["status"] == "False"
+                    && condition["reason"] == "Unschedulable"
+            });
         let before = std::mem::replace(&mut self.state, state(pod));
         if self.state.is_over() {
             self.memory = 0;
@@ -74,7 +99,9 @@ impl Replica {
                 let restarts = status["restartCount"].as_u64().unwrap_or_default();
                 let last = &status["lastState"]["terminated"];
                 let now = &status["state"]["terminated"];
-                let before = (last, restarts.saturating_sub(1), false);
+                // Of a container that waits for its next attempt the last run is the one that is counted.
+                let waits = status["state"]["waiting"].is_object();
+                let before = (last, restarts.saturating_sub(u64::from(!waits)), false);
                 for (end, run, stopped) in [before, (now, restarts, stopped)] {
                     if end.is_object() {
                         self.note(Ended {
@@ -83,6 +110,7 @@ impl Replica {
                             run,
                             code: end["exitCode"].as_i64().unwrap_or_default(),
                             reason: text(end, &["reason"]).to_owned(),
+                            not_started: not_started(end),
                             at: time(&end["finishedAt"]),
                             stopped,
                         });
@@ -90,6 +118,15 @@ impl Replica {
                 }
             }
         }
+    }
+}
+
+/// Why a program could not be started, in its node's words.
+fn not_started(end: &Value) -> String {
+    if text(end, &["reason"]) == START_ERROR {
+        one_line(text(end, &["message"]))
+    } else {
+        String::new()
     }
 }
 
@@ -105,13 +142,16 @@ fn says(before: &State, why: &str) -> bool {
 
 fn restarted(last: Option<&Ended>) -> Notice {
     let text = match last {
-        Some(end) if !end.stopped && end.code != 0 => {
-            let words = names::meaning(end.code, &end.reason);
-            format!("restarts: {}, {words}", names::code(end.code, &end.reason))
-        }
+        Some(end) if !end.stopped && end.code != 0 => format!("restarts: {}", end.words()),
         _ => "starts again".to_owned(),
     };
     Notice::new(Weight::Warning, "Restarted", text)
+}
+
+fn backs_off(last: Option<&Ended>, pause: &str) -> Notice {
+    let why = last.map_or_else(String::new, |end| format!(": {}", end.words()));
+    let text = format!("failed{why}; starts again in {pause}");
+    Notice::new(Weight::Warning, "BackOff", text)
 }
 
 fn state(pod: &Value) -> State {
@@ -125,10 +165,9 @@ fn state(pod: &Value) -> State {
                 .filter_map(|status| status["state"]["terminated"]["exitCode"].as_i64());
             State::Failed(codes.max().unwrap_or(1))
         }
-        "Running" => match crashing(pod) {
-            Some(why) => State::Waiting(why),
-            None => State::Running,
-        },
+        // Its end has been told; when it starts again is told then.
+        "Running" if back_off(pod).is_some() => State::Waiting(String::new()),
+        "Running" => State::Running,
         _ => {
             let message = items(pod, &["status", "containerStatuses"])
                 .map(|status| text(status, &["state", "waiting", "message"]))
@@ -142,11 +181,12 @@ fn state(pod: &Value) -> State {
     }
 }
 
-/// Whether its main container waits for its next attempt.
-fn crashing(pod: &Value) -> Option<String> {
-    items(pod, &["status", "containerStatuses"]).find_map(|status| {
-        let waiting = &status["state"]["waiting"];
-        let reason = text(waiting, &["reason"]);
-        (reason == "CrashLoopBackOff").then(|| text(waiting, &["message"]).to_owned())
-    })
+/// How long a container waits for its next attempt, as the kubelet writes it; none where none waits.
+fn back_off(pod: &Value) -> Option<String> {
+    let waiting = items(pod, &["status", "containerStatuses"])
+        .map(|status| &status["state"]["waiting"])
+        .find(|waiting| text(waiting, &["reason"]) == CRASH_LOOP)?;
+    let words = text(waiting, &["message"]).strip_prefix("back-off ");
+    let pause = words.and_then(|words| words.split(' ').next()).filter(|pause| !pause.is_empty());
+    Some(pause.unwrap_or("a while").to_owned())
 }

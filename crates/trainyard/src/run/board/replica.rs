@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::run::names;
+
 /// Lines that are kept of each replica.
 pub(crate) const TAIL: usize = 20;
 /// Ends that are kept of each replica.
@@ -56,15 +58,42 @@ pub(crate) struct Ended {
     pub(crate) code: i64,
     /// The kubelet's word.
     pub(crate) reason: String,
+    /// Why its program could not be started; empty where it was.
+    pub(crate) not_started: String,
     pub(crate) at: Option<Timestamp>,
     /// Its pod had been told to end.
     pub(crate) stopped: bool,
 }
 
+impl Ended {
+    /// How it was, in words: `exit code 1, the program ended with an error`.
+    pub(crate) fn words(&self) -> String {
+        format!("{}, {}", names::code(self.code, &self.reason), self.meaning())
+    }
+
+    /// What its exit code means, and why its program could not be started if it was not.
+    pub(crate) fn meaning(&self) -> String {
+        let meaning = names::meaning(self.code, &self.reason);
+        if self.not_started.is_empty() {
+            meaning
+        } else {
+            format!("{meaning}: {}", self.not_started)
+        }
+    }
+}
+
+/// A replica that has run so long since its last end is not in a loop, in seconds: its kubelet forgets
+/// its restarts then, too.
+const WELL: i64 = 600;
+
 /// A replica of a job.
 #[derive(Debug, Default)]
 pub(crate) struct Replica {
     pub(crate) state: State,
+    /// The kubelet's word for what its container waits for; empty where it does not.
+    pub(crate) waits_by: String,
+    /// The scheduler has found no node for it.
+    pub(crate) is_unplaced: bool,
     /// Whether it has a pod.
     pub(crate) has_pod: bool,
     /// Its present or last pod.
@@ -72,6 +101,10 @@ pub(crate) struct Replica {
     /// Where it is reached from this machine, if it is.
     pub(crate) address: String,
     pub(crate) restarts: u64,
+    /// Ends with an error, one soon after the other.
+    pub(crate) failures: u64,
+    /// The restart in the present pod before which it last waited, which has been told.
+    pub(crate) backed_off: Option<u64>,
     /// Restarts of containers in the present pod that have been told.
     pub(crate) in_place: u64,
     pub(crate) ends: Vec<Ended>,
@@ -152,6 +185,13 @@ impl Replica {
         if known {
             return;
         }
+        if end.code != 0 && !end.stopped {
+            let last = self.ends.iter().rev().find(|last| last.container == end.container);
+            let between = last.and_then(|last| last.at).zip(end.at);
+            let was_well =
+                between.is_some_and(|(last, now)| now.as_second() - last.as_second() >= WELL);
+            self.failures = if was_well { 1 } else { self.failures + 1 };
+        }
         if self.ends.len() == ENDS {
             self.ends.remove(0);
         }
@@ -162,6 +202,7 @@ impl Replica {
     pub(crate) fn renew(&mut self, uid: &str) {
         uid.clone_into(&mut self.uid);
         self.in_place = 0;
+        self.backed_off = None;
         self.read = None;
     }
 }

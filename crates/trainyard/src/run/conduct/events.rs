@@ -6,8 +6,12 @@ use crate::present::text;
 use crate::run::board::{Board, Notice, Weight};
 
 /// Told already, by the states of pods, in better words.
-const KNOWN: [&str; 15] = [
+const KNOWN: [&str; 19] = [
     "BackOff",
+    "CrashLoopBackOff",
+    "ImagePullBackOff",
+    "CreateContainerConfigError",
+    "CreateContainerError",
     "Error",
     "OOMKilled",
     "ExitedWithCode",

@@ -100,7 +100,7 @@ impl Json {
             let end = &blame.end;
             object["failure"] = json!({
                 "replica": blame.replica, "exitCode": end.code, "signal": names::signal(end.code),
-                "reason": names::meaning(end.code, &end.reason), "lastLines": blame.last_words,
+                "reason": end.meaning(), "lastLines": blame.last_words,
                 "hint": blame.hint, "because": blame.because, "also": blame.also,
             });
         }

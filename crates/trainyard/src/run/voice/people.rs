@@ -9,8 +9,8 @@ use super::{Header, Manner, Who, status};
 use crate::commands::job_logs::source::Line;
 use crate::failure::Failure;
 use crate::output;
-use crate::present::harmless;
 use crate::present::paint::{Painter, When};
+use crate::present::{harmless, lines, one_line};
 use crate::run::board::{Board, Notice, Weight};
 use crate::run::finish::Outcome;
 use crate::run::names;
@@ -154,7 +154,7 @@ impl People {
             _ => String::new(),
         };
         let colour = if notice.weight == Weight::Warning { YELLOW } else { DIM };
-        let text = format!("* {whom}{}", harmless(&notice.text));
+        let text = format!("* {whom}{}", one_line(&notice.text));
         let text = self.paint(colour, &text);
         self.put(format!("{text}\n").as_bytes())
     }
@@ -195,7 +195,9 @@ impl People {
                 let _ = writeln!(text, "  {} {hint}", self.paint(BOLD, "hint:"));
             }
         } else if !summary.message.is_empty() {
-            let _ = writeln!(text, "  {}", harmless(&summary.message));
+            for line in lines(&summary.message).lines() {
+                let _ = writeln!(text, "  {line}");
+            }
         }
         let width = summary.replicas.iter().map(|row| row.name.len()).max().unwrap_or(0);
         for row in &summary.replicas {
@@ -234,13 +236,7 @@ impl People {
             Outcome::Interrupted => (YELLOW, format!("interrupted after {took}")),
         };
         let why = summary.blame.as_ref().map_or(String::new(), |blame| {
-            let end = &blame.end;
-            let meaning = names::meaning(end.code, &end.reason);
-            format!(
-                ": {} ended with {}, {meaning}",
-                blame.replica,
-                names::code(end.code, &end.reason)
-            )
+            format!(": {} ended with {}", blame.replica, blame.end.words())
         });
         let name = self.paint(BOLD, &summary.job);
         format!("{name}  {}{restarts}{peak}{why}", self.paint(colour, &said))

@@ -1,0 +1,214 @@
+//! What whoever watches a pod sees of it, version by version; and what real kubelets were seen to publish.
+//!
+//! The recordings are made and checked by the tier on a complete cluster.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result, ensure};
+use futures::StreamExt as _;
+use http::Request;
+use kube::core::WatchEvent;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::rest::{Resource, Rest};
+use crate::seen::text;
+
+/// Writes what is seen instead of comparing it, where it is set.
+const WRITE: &str = "TRAINYARD_WRITE_RECORDED";
+
+/// What one version of a pod says of its life.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct PodState {
+    phase: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    reason: String,
+    /// `Type=Status`, with the reason where it tells more, by type.
+    conditions: Vec<String>,
+    /// One for each container: its state with reason or exit code, its readiness, its restarts.
+    containers: Vec<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    deleting: bool,
+}
+
+impl PodState {
+    fn of(pod: &Value) -> Self {
+        let status = &pod["status"];
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let mut conditions: Vec<_> = list(&status["conditions"]).iter().map(condition).collect();
+        conditions.sort();
+        let init = list(&status["initContainerStatuses"]);
+        let all = init.iter().chain(status["containerStatuses"].as_array().into_iter().flatten());
+        Self {
+            phase: text(&status["phase"]).to_owned(),
+            reason: text(&status["reason"]).to_owned(),
+            conditions,
+            containers: all.map(container).collect(),
+            deleting: !pod["metadata"]["deletionTimestamp"].is_null(),
+        }
+    }
+}
+
+fn condition(condition: &Value) -> String {
+    let kind = text(&condition["type"]);
+    let line = format!("{kind}={}", text(&condition["status"]));
+    if kind == "DisruptionTarget" {
+        return format!("{line} {}", text(&condition["reason"]));
+    }
+    line
+}
+
+fn container(status: &Value) -> String {
+    let state = &status["state"];
+    let mut line = if let Some(code) = state["terminated"]["exitCode"].as_i64() {
+        format!("terminated {code} {}", text(&state["terminated"]["reason"]))
+    } else if state["running"].is_object() {
+        "running".to_owned()
+    } else {
+        format!("waiting {}", text(&state["waiting"]["reason"]))
+    };
+    if status["ready"] == true {
+        line += " ready";
+    }
+    match status["restartCount"].as_i64() {
+        None | Some(0) => line,
+        Some(count) => format!("{line} restarts={count}"),
+    }
+}
+
+/// Follows a pod from before it is made. It stops when this is dropped.
+pub(crate) struct Recorder {
+    states: Arc<Mutex<Vec<PodState>>>,
+    _watch: JoinSet<()>,
+}
+
+impl Recorder {
+    /// Starts to follow a pod that is still to be made.
+    pub(crate) async fn start(rest: &Rest, pod: &str) -> Result<Self> {
+        let list = rest.list(Resource::Pods).await?;
+        let from = text(&list["metadata"]["resourceVersion"]);
+        let path = format!(
+            "{}?watch=1&timeoutSeconds=290&fieldSelector=metadata.name%3D{pod}&resourceVersion={from}",
+            rest.path(Resource::Pods),
+        );
+        let (client, states) = (rest.client().clone(), Arc::<Mutex<Vec<PodState>>>::default());
+        let mut watch = JoinSet::new();
+        let seen = Arc::clone(&states);
+        watch.spawn(async move {
+            let Ok(request) = Request::get(path).body(Vec::new()) else { return };
+            let Ok(events) = client.request_events::<Value>(request).await else { return };
+            let mut events = std::pin::pin!(events);
+            while let Some(Ok(event)) = events.next().await {
+                if let WatchEvent::Added(pod) | WatchEvent::Modified(pod) = event {
+                    add(
+                        &mut seen.lock().unwrap_or_else(PoisonError::into_inner),
+                        PodState::of(&pod),
+                    );
+                }
+            }
+        });
+        Ok(Self { states, _watch: watch })
+    }
+
+    /// What has been seen.
+    pub(crate) fn states(&self) -> Vec<PodState> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Adds a state unless it is the last one again.
+fn add(states: &mut Vec<PodState>, state: PodState) {
+    if states.last() != Some(&state) {
+        states.push(state);
+    }
+}
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/kubelet/recorded/{name}.yaml"))
+}
+
+fn recorded(name: &str) -> Result<Vec<PodState>> {
+    let text = fs::read_to_string(file(name)).with_context(|| format!("no recording {name}"))?;
+    Ok(serde_saphyr::from_str(&text)?)
+}
+
+/// A real kubelet's states must be among those that were recorded, in that order, up to the last one: it leaves
+/// out some of them when it is in a hurry. With the variable above they are the recording.
+pub(crate) fn settle(name: &str, states: &[PodState]) -> Result<()> {
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(file(name), lines(states)?)?;
+        return Ok(());
+    }
+    let recorded = recorded(name)?;
+    ensure!(
+        is_part(states, &recorded),
+        "{name}: a real kubelet published\n{}recorded are\n{}",
+        lines(states)?,
+        lines(&recorded)?
+    );
+    Ok(())
+}
+
+/// Whether the states are a part of others in their order, with the same end.
+fn is_part(states: &[PodState], of: &[PodState]) -> bool {
+    let mut rest = of.iter();
+    states.iter().all(|state| rest.any(|other| other == state)) && states.last() == of.last()
+}
+
+/// One line for each state.
+fn lines(states: &[PodState]) -> Result<String> {
+    let mut text = String::new();
+    for state in states {
+        text.extend(["- ", &serde_json::to_string(state)?, "\n"]);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_version_of_a_pod_is_told_in_few_words() {
+        let state = PodState::of(&json!({
+            "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "status": {
+                "phase": "Running",
+                "conditions": [
+                    {"type": "Ready", "status": "False", "reason": "ContainersNotReady"},
+                    {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"},
+                ],
+                "containerStatuses": [
+                    {"ready": true, "restartCount": 2, "state": {"running": {}}},
+                    {"state": {"terminated": {"exitCode": 3, "reason": "Error"}}},
+                    {"state": {"waiting": {"reason": "CrashLoopBackOff"}}},
+                ],
+            },
+        }));
+        let wanted = "- {\"phase\":\"Running\",\"conditions\":[\"DisruptionTarget=True \
+            EvictionByEvictionAPI\",\"Ready=False\"],\"containers\":[\"running ready restarts=2\",\
+            \"terminated 3 Error\",\"waiting CrashLoopBackOff\"],\"deleting\":true}\n";
+        assert_eq!(lines(std::slice::from_ref(&state)).unwrap(), wanted);
+        assert_eq!(serde_saphyr::from_str::<Vec<PodState>>(wanted).unwrap(), [state]);
+    }
+
+    #[test]
+    fn a_hurried_kubelet_may_leave_states_out_but_not_the_last() {
+        let state = |phase: &str| PodState { phase: phase.to_owned(), ..PodState::default() };
+        let all = ["Pending", "Running", "Succeeded"].map(state);
+        assert!(is_part(&all, &all) && is_part(&all[1..], &all));
+        assert!(!is_part(&all[..2], &all));
+        assert!(!is_part(&["Running", "Pending", "Succeeded"].map(state), &all));
+        let mut states = Vec::new();
+        for phase in ["Pending", "Pending", "Running", "Pending"] {
+            add(&mut states, state(phase));
+        }
+        assert_eq!(states.len(), 3);
+    }
+}

@@ -1,0 +1,145 @@
+//! Installing, changing and removing Trainyard by the commands of the documentation, under jobs that run.
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+
+use crate::check::{contains, equal};
+use crate::harness::{Case, cases};
+use crate::real_kubelet::jobs::{TOLD, job};
+use crate::real_kubelet::site::{IMAGE, Scene};
+
+/// On the operator alone.
+pub(super) fn operator() -> Vec<Case<Arc<Scene>>> {
+    cases!["install":
+        documented_checks_tell_that_the_operator_works,
+        applying_the_same_again_changes_nothing,
+    ]
+}
+
+/// These change what all others stand on, and leave operator and scheduler installed.
+pub(super) fn changes() -> Vec<Case<Arc<Scene>>> {
+    cases!["install":
+        operator_is_upgraded_under_a_running_job,
+        removed_operator_leaves_a_running_job_alone_and_takes_it_up_again,
+        server_side_apply_over_an_installation_changes_nothing_that_runs,
+    ]
+}
+
+async fn documented_checks_tell_that_the_operator_works(scene: &Scene) -> Result<()> {
+    scene.site.is_rolled_out("trainyard-operator").await?;
+    let words = ["-n", "kubeflow", "logs", "-l", "name=tf-job-operator", "--tail=-1"];
+    let log = scene.site.ok(&words).await?;
+    ensure!(!log.trim().is_empty(), "it says nothing");
+    ensure!(!log.contains("panicked") && !log.contains(" ERROR "), "{log}");
+    scene.site.ok(&["get", "tfjobs", "-A"]).await?;
+    // Its probes and its metrics, as the cluster asks for them.
+    let path =
+        "/api/v1/namespaces/kubeflow/services/trainyard-operator:monitoring-port/proxy/metrics";
+    let metrics = scene.site.ok(&["get", "--raw", path]).await?;
+    contains("metrics", &metrics, &["trainyard_leader 1", "trainyard_reconciles_total"])?;
+    let path = "/api/v1/namespaces/kubeflow/pods";
+    let selector = "--selector=name=tf-job-operator";
+    let name = "-o=jsonpath={.items[0].metadata.name}";
+    let pod = scene.site.ok(&["-n", "kubeflow", "get", "pods", selector, name]).await?;
+    let ready =
+        scene.site.ok(&["get", "--raw", &format!("{path}/{pod}:8081/proxy/readyz")]).await?;
+    contains("readyz", &ready, &["ok"])?;
+    // It passes the strictest standard.
+    let label = "pod-security.kubernetes.io/enforce=restricted";
+    let words = ["label", "--dry-run=server", "--overwrite", "namespace", "kubeflow", label];
+    let said = scene.site.kubectl.run(&words).await?;
+    ensure!(said.success() && !said.stderr.contains("Warning"), "{}", said.stderr);
+    Ok(())
+}
+
+async fn applying_the_same_again_changes_nothing(scene: &Scene) -> Result<()> {
+    let manifests = scene.site.trainyard(&["manifests", "--image", IMAGE]).await?;
+    let said = scene.site.feed(&["apply", "-f", "-"], &manifests).await?;
+    let changed: Vec<&str> = said.lines().filter(|line| !line.ends_with(" unchanged")).collect();
+    equal("changed", changed, Vec::<&str>::new())?;
+    let differs = scene.site.kubectl.run_with_input(&["diff", "-f", "-"], &manifests).await?;
+    equal("kubectl diff", (differs.code, differs.stdout.as_str()), (Some(0), ""))
+}
+
+/// A job of two workers that run, and their lives, which must go on.
+async fn running(scene: &Scene) -> Result<[(String, i64); 2]> {
+    scene.create(job("a", &[("Worker", 2, TOLD)]).restart("Never")).await?;
+    scene.runs("a").await?;
+    lives(scene).await
+}
+
+async fn lives(scene: &Scene) -> Result<[(String, i64); 2]> {
+    Ok([scene.life("a-worker-0").await?, scene.life("a-worker-1").await?])
+}
+
+/// The workers are those of before, and the job ends well.
+async fn goes_on(scene: &Scene, before: [(String, i64); 2]) -> Result<()> {
+    equal("workers", lives(scene).await?, before)?;
+    scene.end("a-worker-1", 0).await?;
+    scene.end("a-worker-0", 0).await?;
+    scene.ends("a", "Succeeded").await.map(drop)
+}
+
+/// Removes everything but the definitions, as documented.
+async fn remove(scene: &Scene) -> Result<()> {
+    let words = ["manifests", "--crds=false", "--volcano", "--scheduler"];
+    let manifests = scene.site.trainyard(&words).await?;
+    let words = ["delete", "-f", "-", "--ignore-not-found", "--timeout=90s"];
+    scene.site.feed(&words, &manifests).await.map(drop)
+}
+
+/// Applied again with everything: another Deployment, more rights, a scheduler, gangs. A job of before is none.
+async fn operator_is_upgraded_under_a_running_job(scene: &Scene) -> Result<()> {
+    remove(scene).await?;
+    scene.site.install(&[]).await?;
+    let before = running(scene).await?;
+    let said = scene.site.install(&["--volcano", "--scheduler"]).await?;
+    let parts = [
+        "namespace/kubeflow unchanged",
+        "deployment.apps/trainyard-operator configured",
+        "deployment.apps/trainyard-scheduler created",
+    ];
+    contains("apply", &said, &parts)?;
+    // The one that acts now has seen the job.
+    scene.create(job("later", &[("Worker", 1, TOLD)])).await?;
+    scene.runs("later").await?;
+    scene.wait("podgroup.scheduling.volcano.sh/later", "create").await?;
+    goes_on(scene, before).await
+}
+
+async fn removed_operator_leaves_a_running_job_alone_and_takes_it_up_again(
+    scene: &Scene,
+) -> Result<()> {
+    let flags = ["--volcano", "--scheduler"];
+    scene.site.install(&flags).await?;
+    let before = running(scene).await?;
+    remove(scene).await?;
+    let gone = scene.site.kubectl.run(&["get", "namespace", "kubeflow"]).await?;
+    contains("namespace", &gone.stderr_of_failure()?, &["NotFound"])?;
+    let left =
+        ["get", "clusterroles,clusterrolebindings", "-l", "app.kubernetes.io/name=trainyard"];
+    equal("roles", scene.site.ok(&left).await?.as_str(), "")?;
+    equal("workers", lives(scene).await?, before.clone())?;
+    // What happens while nobody looks is found later.
+    scene.end("a-worker-0", 0).await?;
+    scene.wait("pod/a-worker-0", "jsonpath={.status.phase}=Succeeded").await?;
+    scene.site.install_by(&["apply", "--server-side", "-f", "-"], &flags).await?;
+    scene.ends("a", "Succeeded").await?;
+    equal("the one that ended", scene.life("a-worker-0").await?, before[0].clone())
+}
+
+async fn server_side_apply_over_an_installation_changes_nothing_that_runs(
+    scene: &Scene,
+) -> Result<()> {
+    let flags = ["--volcano", "--scheduler"];
+    scene.site.install_by(&["apply", "--server-side", "-f", "-"], &flags).await?;
+    let before = running(scene).await?;
+    let path = "-o=jsonpath={.items[*].metadata.uid}";
+    let uids = ["-n", "kubeflow", "get", "pods", path];
+    let operator = scene.site.ok(&uids).await?;
+    let said = scene.site.install_by(&["apply", "--server-side", "-f", "-"], &flags).await?;
+    contains("apply", &said, &["deployment.apps/trainyard-operator serverside-applied"])?;
+    equal("pods of Trainyard", scene.site.ok(&uids).await?, operator)?;
+    goes_on(scene, before).await
+}

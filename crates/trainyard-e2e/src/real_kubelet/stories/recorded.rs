@@ -1,0 +1,189 @@
+//! What real kubelets, and the controllers around them, publish of a pod, held to what was recorded of them. `TRAINYARD_WRITE_RECORDED=1` writes the recordings anew.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use trainyard_testbed::cluster::image;
+
+use crate::harness::{Case, cases};
+use crate::kubelet::sequence::{self, Recorder};
+use crate::real_kubelet::jobs::TOLD;
+use crate::real_kubelet::site::{NODES, Scene};
+use crate::rest::Rest;
+
+pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
+    cases!["recorded":
+        success,
+        failure,
+        restart_in_place,
+        crash_loop,
+        failed_init_container,
+        image_that_cannot_be_pulled,
+        deletion_with_grace,
+        eviction_by_the_api,
+        eviction_by_the_kubelet,
+        preemption,
+    ]
+}
+
+/// Those that lose a node.
+pub(super) fn alone() -> Vec<Case<Arc<Scene>>> {
+    cases!["recorded": node_loss]
+}
+
+/// A pod of one container that runs a shell script.
+fn pod(policy: &str, script: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {
+            "terminationGracePeriodSeconds": 5, "restartPolicy": policy,
+            "volumes": [{"name": "keep", "emptyDir": {}}],
+            "containers": [{
+                "name": "tensorflow", "image": image::BUSYBOX, "command": ["sh", "-c", script],
+                "volumeMounts": [{"name": "keep", "mountPath": "/keep"}],
+            }],
+        },
+    })
+}
+
+async fn record(scene: &Scene, pod: Value) -> Result<Recorder> {
+    let file = Kubeconfig::read_from(scene.site.kubectl.kubeconfig())?;
+    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+    let rest = Rest::new(Client::try_from(config)?, scene.namespace.as_str());
+    let recorder = Recorder::start(&rest, "p").await?;
+    scene.create(pod).await?;
+    Ok(recorder)
+}
+
+/// What was seen by the time that nothing more comes.
+async fn settle(name: &str, recorder: Recorder) -> Result<()> {
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    sequence::settle(name, &recorder.states())
+}
+
+async fn success(scene: &Scene) -> Result<()> {
+    let recorder = record(scene, pod("Never", "sleep 2")).await?;
+    scene.wait("pod/p", "jsonpath={.status.phase}=Succeeded").await?;
+    settle("success", recorder).await
+}
+
+async fn failure(scene: &Scene) -> Result<()> {
+    let recorder = record(scene, pod("Never", "sleep 2; exit 3")).await?;
+    scene.wait("pod/p", "jsonpath={.status.phase}=Failed").await?;
+    settle("failure", recorder).await
+}
+
+async fn restart_in_place(scene: &Scene) -> Result<()> {
+    let script =
+        format!("if [ ! -e /keep/was ]; then touch /keep/was; sleep 2; exit 1; fi; {TOLD}");
+    let recorder = record(scene, pod("OnFailure", &script)).await?;
+    let again = |told: &str| told == "1 true";
+    let path = "-o=jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}";
+    scene.until(&["get", "pod", "p", path], "its next run", again).await?;
+    settle("restart_in_place", recorder).await
+}
+
+async fn crash_loop(scene: &Scene) -> Result<()> {
+    let recorder = record(scene, pod("OnFailure", "sleep 2; exit 1")).await?;
+    let waits = |told: &str| told == "1 CrashLoopBackOff";
+    let path = "-o=jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].state.waiting.reason}";
+    scene.until(&["get", "pod", "p", path], "the back-off", waits).await?;
+    // It will be started again soon.
+    sequence::settle("crash_loop", &recorder.states())
+}
+
+async fn failed_init_container(scene: &Scene) -> Result<()> {
+    let mut pod = pod("Never", TOLD);
+    pod["spec"]["initContainers"] = json!([{
+        "name": "fetch", "image": image::BUSYBOX, "command": ["sh", "-c", "sleep 2; exit 4"],
+    }]);
+    let recorder = record(scene, pod).await?;
+    scene.wait("pod/p", "jsonpath={.status.phase}=Failed").await?;
+    settle("failed_init_container", recorder).await
+}
+
+async fn image_that_cannot_be_pulled(scene: &Scene) -> Result<()> {
+    let mut pod = pod("Never", TOLD);
+    pod["spec"]["containers"][0]["image"] = "127.0.0.1:9/nobody/knows:1".into();
+    let recorder = record(scene, pod).await?;
+    let path = "-o=jsonpath={.status.containerStatuses[0].state.waiting.reason}";
+    let waits = |told: &str| told == "ImagePullBackOff";
+    scene.until(&["get", "pod", "p", path], "the back-off", waits).await?;
+    settle("image_that_cannot_be_pulled", recorder).await
+}
+
+async fn deletion_with_grace(scene: &Scene) -> Result<()> {
+    let recorder = record(scene, pod("Never", TOLD)).await?;
+    scene.wait("pod/p", "condition=Ready").await?;
+    scene.ok(&["delete", "pod", "p"]).await?;
+    settle("deletion_with_grace", recorder).await
+}
+
+async fn eviction_by_the_api(scene: &Scene) -> Result<()> {
+    let recorder = record(scene, pod("Never", TOLD)).await?;
+    scene.wait("pod/p", "condition=Ready").await?;
+    let eviction = json!({
+        "apiVersion": "policy/v1", "kind": "Eviction",
+        "metadata": {"name": "p", "namespace": scene.namespace},
+    });
+    let path = format!("/api/v1/namespaces/{}/pods/p/eviction", scene.namespace);
+    scene.site.feed(&["create", "--raw", &path, "-f", "-"], &eviction.to_string()).await?;
+    scene.wait("pod/p", "delete").await?;
+    settle("eviction_by_the_api", recorder).await
+}
+
+/// The pod writes more than its volume may hold.
+async fn eviction_by_the_kubelet(scene: &Scene) -> Result<()> {
+    let script = format!("dd if=/dev/zero of=/keep/much bs=1M count=8; {TOLD}");
+    let mut pod = pod("Never", &script);
+    pod["spec"]["volumes"][0]["emptyDir"] = json!({"sizeLimit": "1Mi"});
+    let recorder = record(scene, pod).await?;
+    scene.wait("pod/p", "jsonpath={.status.phase}=Failed").await?;
+    settle("eviction_by_the_kubelet", recorder).await
+}
+
+async fn preemption(scene: &Scene) -> Result<()> {
+    let device = format!("example.com/{}", scene.namespace);
+    let capacity = json!({"status": {"capacity": {&device: "1"}}}).to_string();
+    let words =
+        ["patch", "node", NODES[0], "--subresource=status", "--type=merge", "-p", &capacity];
+    scene.site.ok(&words).await?;
+    let path = format!("-o=jsonpath={{.status.allocatable.{}}}", device.replace('.', "\\."));
+    let words = ["get", "node", NODES[0], &path];
+    scene.site.until(&words, "the device", |told| told == "1").await?;
+    let class = format!("{}-high", scene.namespace);
+    scene.site.ok(&["create", "priorityclass", &class, "--value=900"]).await?;
+    let mut low = pod("Never", TOLD);
+    low["spec"]["containers"][0]["resources"] = json!({"limits": {&device: "1"}});
+    let mut high = low.clone();
+    let recorder = record(scene, low).await?;
+    scene.wait("pod/p", "condition=Ready").await?;
+    high["metadata"]["name"] = "high".into();
+    high["spec"]["priorityClassName"] = class.as_str().into();
+    scene.create(high).await?;
+    scene.wait("pod/high", "condition=Ready").await?;
+    scene.site.ok(&["delete", "priorityclass", &class]).await?;
+    settle("preemption", recorder).await
+}
+
+async fn node_loss(scene: &Scene) -> Result<()> {
+    let mut pod = pod("Never", TOLD);
+    pod["spec"]["nodeName"] = NODES[1].into();
+    let patience = |key: &str| {
+        json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists",
+               "effect": "NoExecute", "tolerationSeconds": 2})
+    };
+    pod["spec"]["tolerations"] = json!([patience("unreachable"), patience("not-ready")]);
+    let recorder = record(scene, pod).await?;
+    scene.wait("pod/p", "condition=Ready").await?;
+    scene.site.stop_node(1).await?;
+    let deleted = |told: &str| !told.is_empty();
+    let path = "-o=jsonpath={.metadata.deletionTimestamp}";
+    scene.until(&["get", "pod", "p", path], "its deletion", deleted).await?;
+    let seen = settle("node_loss", recorder).await;
+    scene.site.start_node(1).await?;
+    seen
+}
