@@ -28,10 +28,6 @@ pub fn pod_group_for(pod: &Value) -> Option<Value> {
     let owners = meta["ownerReferences"].as_array();
     let controller = owners.into_iter().flatten().find(|owner| owner["controller"] == true);
     let uid = controller.map_or(&meta["uid"], |owner| &owner["uid"]).as_str()?;
-    let itself = json!([{
-        "apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"],
-        "controller": true, "blockOwnerDeletion": true,
-    }]);
     let budget = BUDGETS.into_iter().find(|key| said("annotations", key).is_some());
     let passed = |map: &str| -> Map<String, Value> {
         let keys = PASSED.into_iter().chain(budget);
@@ -52,11 +48,29 @@ pub fn pod_group_for(pod: &Value) -> Option<Value> {
         "metadata": {
             "name": format!("podgroup-{uid}"), "namespace": meta["namespace"],
             "annotations": passed("annotations"), "labels": passed("labels"),
-            "ownerReferences": if controller.is_some() { &meta["ownerReferences"] } else { &itself },
+            "ownerReferences": owners_of_group(meta, controller.is_some()),
         },
         "spec": spec,
         "status": {"phase": "Pending"},
     }))
+}
+
+/// Returns the owners of the group: those of the pod where one of them controls it, else the pod itself.
+///
+/// None of them is kept from its deletion until the group is gone: where admission guards that, the scheduler
+/// would need a right over the finalizers of every kind that makes pods.
+fn owners_of_group(meta: &Value, is_controlled: bool) -> Value {
+    if !is_controlled {
+        return json!([{
+            "apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"],
+            "controller": true,
+        }]);
+    }
+    let mut owners = meta["ownerReferences"].clone();
+    for owner in owners.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        owner.remove("blockOwnerDeletion");
+    }
+    owners
 }
 
 #[cfg(test)]
@@ -82,7 +96,7 @@ mod tests {
         assert_eq!(
             meta["ownerReferences"],
             json!([{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u",
-                "controller": true, "blockOwnerDeletion": true}])
+                "controller": true}])
         );
         assert_eq!(
             meta["annotations"],
@@ -103,10 +117,12 @@ mod tests {
         let mut pod = pod();
         pod["metadata"]["ownerReferences"] = json!([{"uid": "friend"},
             {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r-uid",
-                "controller": true}]);
+                "controller": true, "blockOwnerDeletion": true}]);
         let group = pod_group_for(&pod).unwrap();
         assert_eq!(group["metadata"]["name"], "podgroup-r-uid");
-        assert_eq!(group["metadata"]["ownerReferences"], pod["metadata"]["ownerReferences"]);
+        let owners = &mut pod["metadata"]["ownerReferences"];
+        owners[1].as_object_mut().unwrap().remove("blockOwnerDeletion");
+        assert_eq!(&group["metadata"]["ownerReferences"], owners);
     }
 
     #[test]

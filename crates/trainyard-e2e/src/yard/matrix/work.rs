@@ -14,7 +14,7 @@ pub(super) const KINDS: &[Specimen] = &[
         short: "tfjob",
         version: "kubeflow.org/v1",
         namespaced: true,
-        columns: "NAME, STATE, AGE, RESTARTS*, FAILURE*, MESSAGE*",
+        columns: "NAME, STATE, AGE, RESTARTS*, UNAVAILABLE*, SINCE*, FAILURE*, MESSAGE*",
         field: ("tfjob.spec.runPolicy.backoffLimit", "<integer>"),
         described: &["Tf Replica Specs:", "Worker:", "Image:"],
         body: || {
