@@ -28,10 +28,11 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments) -> Result<Infallible> {
     let tried = arguments.words.iter().any(|word| word == TRIED);
     let words: Vec<_> = arguments.words.into_iter().filter(|word| word != TRIED).collect();
-    let driver = ["--package", "trainyard-e2e", "--bin", "bench"];
+    let driver = ["--workspace", "--bin", "bench"];
     let mut measure = Command::new(built(&driver, "bench", tried, "driver").await?);
     if words.first().is_some_and(|what| what == "apiserver") {
-        let words = ["--package", "trainyard-e2e", "--bin", EMBEDDED];
+        // Chosen out of the workspace, it has the features of what is shipped.
+        let words = ["--workspace", "--bin", EMBEDDED];
         measure.env(EMBEDDED_VARIABLE, built(&words, EMBEDDED, tried, "dist").await?);
     }
     if measures_the_binary(&words) {

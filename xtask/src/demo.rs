@@ -9,6 +9,6 @@ use crate::cargo::{BINARY, become_program, built_program};
 
 pub(crate) async fn run() -> Result<Infallible> {
     let binary = built_program(&["--package", "trainyard"], "trainyard").await?;
-    let show = built_program(&["--package", "trainyard-e2e", "--bin", "demo"], "demo").await?;
+    let show = built_program(&["--workspace", "--bin", "demo"], "demo").await?;
     become_program(std::process::Command::new(show).env(BINARY, binary))
 }

@@ -62,14 +62,18 @@ impl InPlaceRestart {
 }
 
 /// The phase that the kubelet publishes for these containers once it has cleaned up after them.
+///
+/// Of a pod that the cluster ends only the published phase counts: the kubelet writes `Failed` for one that it
+/// evicts, with whatever exit code the program answers the signal.
 #[must_use]
 pub(crate) fn phase(
     published: Phase,
     restart: InPlaceRestart,
+    is_disrupted: bool,
     init_containers: &[ContainerView],
     containers: &[ContainerView],
 ) -> Phase {
-    if !matches!(published, Phase::Pending | Phase::Running) {
+    if is_disrupted || !matches!(published, Phase::Pending | Phase::Running) {
         return published;
     }
     // A sidecar among the init containers ends after the others, with whatever code; it counts
@@ -139,6 +143,23 @@ mod tests {
             let phase = judged("Running", policy, &[ended("tensorflow", code)]);
             assert_eq!(phase, wanted, "{policy:?}, exit code {code}");
         }
+    }
+
+    #[test]
+    fn a_pod_that_the_cluster_ends_is_finished_when_its_kubelet_says_so() {
+        let published = |phase: &str| {
+            let pod: PodView = serde_json::from_value(json!({
+                "metadata": {"name": "p", "uid": "u"},
+                "spec": {"restartPolicy": "Never"},
+                "status": {"phase": phase, "containerStatuses": [ended("tensorflow", 0)],
+                    "conditions": [{"type": "DisruptionTarget", "status": "True"}]},
+            }))
+            .unwrap();
+            pod.phase
+        };
+        assert_eq!(published("Running"), Phase::Running);
+        assert_eq!(published("Failed"), Phase::Failed);
+        assert_eq!(published("Succeeded"), Phase::Succeeded);
     }
 
     #[test]

@@ -381,7 +381,7 @@ impl From<PodWire> for PodView {
             unreachable: status.unreachable(),
             unscheduled: holds("PodScheduled", "False")
                 .map(|c| (c.reason.clone(), c.message.clone())),
-            phase: phase(status.phase, restart, &init_containers, &containers),
+            phase: phase(status.phase, restart, mark.is_some(), &init_containers, &containers),
             restart,
             reason: status.reason,
             message: status.message,

@@ -74,7 +74,8 @@ async fn play_with_faults(stage: Arc<Stage>, story: Case<World>, share: Share) -
     }
     let (wanted, points) = (faults.len(), writes * Mode::ALL.len());
     // The number of writes varies with the timing, so the last ones may not come even then.
-    ensure!((wanted - reached) * 10 <= points, "only {reached} of {wanted} were reached");
+    let spared = (wanted / 10).max(Mode::ALL.len());
+    ensure!(wanted - reached <= spared, "only {reached} of {wanted} were reached");
     note(format_args!("{}: {reached} of {points} crash points", story.name));
     Ok(())
 }

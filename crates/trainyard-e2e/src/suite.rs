@@ -15,7 +15,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::control_plane::{ControlPlane, Identity, Options, Program};
 use crate::crash::{self, Share};
-use crate::harness::{Case, Phase, Tier, cases};
+use crate::harness::{Case, Phase, Tier, cases, within};
 use crate::scenarios::{self, malformed, outage};
 use crate::setup;
 use crate::stage::{self, Stage, in_worlds, in_worlds_with_kubectl};
@@ -83,7 +83,8 @@ pub fn run() -> ExitCode {
         let own = [crash::all(Share::of_this_commit()), in_worlds(own.concat())].concat();
         tier.run(Phase::new(&plain, own).at_once(OPERATORS_AT_ONCE));
         tier.run(Phase::new(&plane, cases!["rights": asked_by_admission]).tried_once());
-        tier.run(Phase::new(&plane, cases!["placement": as_kube_scheduler_has_it]).tried_once());
+        let placement = cases!["placement": as_kube_scheduler_has_it];
+        tier.run(Phase::new(&plane, within(placement::IN_ALL, placement)).tried_once());
         tier.judge_all(&plane, cases!["rights": audit_log, audit_log_of_the_scheduler]);
         // What follows changes the control plane itself.
         tier.run(Phase::new(&plane, with_control_plane()).one_by_one().tried_once());

@@ -69,6 +69,7 @@ impl JobKind for VolcanoKind {
             classes: &seen.classes,
             counts_pending_since: seen.counts_pending_since,
             refused: seen.refused.as_deref(),
+            create_failure: seen.create_failure.as_deref(),
         };
         volcano::plan(&observed, now, config)
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::cycle::{Block, Cycle, Line};
 use crate::facts::Group;
 use crate::group::GroupPhase;
-use crate::room::{Room, View};
+use crate::room::View;
 use crate::serve::sum;
 use crate::vector::{ENDLESS, Vector};
 use crate::{Amounts, Constraint, GroupKey, words};
@@ -123,11 +123,10 @@ impl<'f> Cycle<'f> {
         self.facts.resources.amounts(&used)
     }
 
-    /// What is free on all nodes that are open.
+    /// What is free on all nodes that are in use.
     fn free(&self) -> Amounts {
         let mut free = Vector::default();
-        let is_open = |room: &&Room| room.node.as_ref().is_some_and(|node| !node.is_cordoned);
-        for room in self.board.rooms.iter().filter(is_open) {
+        for room in self.board.rooms.iter().filter(|room| room.is_in_use()) {
             for resource in 0..self.facts.resources.len() {
                 let here = room.left(resource, View::Now).max(0);
                 free.set(resource, free.get(resource).saturating_add(here));

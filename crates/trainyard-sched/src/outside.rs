@@ -9,7 +9,7 @@ use crate::fit::Obstacle;
 use crate::holders::Holdings;
 use crate::room::{Room, View};
 use crate::vector::{ENDLESS, PODS};
-use crate::{Constraint, Explanation, PodGroup, Remedy, Shortage};
+use crate::{Constraint, Explanation, Node, PodGroup, Remedy, Shortage};
 
 /// One resource that the group asks for.
 #[derive(Debug, Clone)]
@@ -69,8 +69,7 @@ impl<'f> Cycle<'f> {
         let counts = |record: &crate::facts::Record| {
             !is_limited || record.charged.as_deref() == Some(object.queue.as_str())
         };
-        let mut holdings =
-            Holdings::on_nodes(self.facts, self.board, |node| !node.is_cordoned, counts);
+        let mut holdings = Holdings::on_nodes(self.facts, self.board, Node::is_in_use, counts);
         for other in gate.inside.iter().filter(|other| one.yields_to(other, is_limited)) {
             holdings.claim(other.key, other.missing, &other.rest);
         }
@@ -102,8 +101,7 @@ impl<'f> Cycle<'f> {
 
     fn plea(&self, object: &PodGroup, one: &Applicant<'f>, gate: &Gate<'f>) -> Plea<'_, 'f> {
         let members = i64::try_from(one.missing.max(1)).unwrap_or(i64::MAX);
-        let is_usable = |room: &&Room| room.node.as_ref().is_some_and(|node| !node.is_cordoned);
-        let rooms: Vec<&Room> = self.board.rooms.iter().filter(is_usable).collect();
+        let rooms: Vec<&Room> = self.board.rooms.iter().filter(|room| room.is_in_use()).collect();
         let mut rest = one.rest.clone();
         rest.entry(PODS).or_insert(members);
         let tasks = object.min_task_member.values().filter(|least| **least > 0).count();

@@ -6,6 +6,8 @@ use crate::counts::Counts;
 
 /// The start of a line about a test that failed and is tried again.
 const AGAIN: &str = "AGAIN";
+/// The start of the line of a program that failed for another reason than a single test.
+const FAILED: &str = "FAILED: ";
 /// The start of the line of a program that cannot run here.
 const SKIPPED: &str = "SKIPPED: ";
 const SECOND_TRY: &str = " passed at a second try";
@@ -15,6 +17,7 @@ const SECOND_TRY: &str = " passed at a second try";
 pub(crate) struct Said {
     counts: Counts,
     skipped: Option<String>,
+    failed: Option<String>,
     /// The failed test whose account is being read.
     section: Option<String>,
 }
@@ -38,6 +41,8 @@ impl Said {
             self.counts.remarks.push(line.to_owned());
         } else if let Some(number) = line.strip_suffix(SECOND_TRY) {
             self.counts.unsteady += number.trim().parse::<usize>().unwrap_or_default();
+        } else if let Some(reason) = line.strip_prefix(FAILED) {
+            self.failed = Some(reason.to_owned());
         } else if let Some(reason) = line.strip_prefix(SKIPPED) {
             self.skipped = Some(reason.to_owned());
         }
@@ -54,8 +59,8 @@ impl Said {
         }
         if !succeeded && counts.failed == 0 {
             counts.failed = 1;
-            let why = "it did not compile, or it ended before it had told its result";
-            counts.remarks.push(why.to_owned());
+            let unknown = "it did not compile, or it ended before it had told its result";
+            counts.remarks.push(self.failed.unwrap_or_else(|| unknown.to_owned()));
         }
         Verdict::Ran(counts)
     }
@@ -131,6 +136,15 @@ mod tests {
     fn a_program_that_cannot_run_says_why() {
         let text = "SKIPPED: there is no Go\n";
         assert!(matches!(verdict(text, true), Verdict::Skipped(why) if why == "there is no Go"));
+    }
+
+    #[test]
+    fn a_program_that_fails_as_a_whole_says_why() {
+        let text = "test result: ok. 9 passed; 0 failed; 0 ignored\n\
+                    FAILED: more than 3 cases passed only at a second try\n";
+        let counted = counts(text, false);
+        assert_eq!((counted.passed, counted.failed), (9, 1));
+        assert_eq!(counted.remarks, ["more than 3 cases passed only at a second try"]);
     }
 
     #[test]

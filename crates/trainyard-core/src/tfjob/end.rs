@@ -58,12 +58,16 @@ pub(super) fn end(pod: &PodView) -> End {
         }
     }
     let main = pod.main_container().map(|container| &container.state);
+    // A program may well answer a signal by exit code 0. That of the cluster is no success.
+    let is_stopped = pod.disrupted || is_disruption(&pod.reason);
     match (pod.phase, main) {
-        (Phase::Succeeded, _)
-        | (Phase::Failed, Some(ContainerState::Terminated { exit_code: 0, .. })) => End::Completed,
+        (Phase::Succeeded, _) => End::Completed,
+        (Phase::Failed, Some(ContainerState::Terminated { exit_code: 0, .. })) if !is_stopped => {
+            End::Completed
+        }
         (Phase::Failed, _) => End::Failed(cause(pod)),
         (Phase::Running, Some(ContainerState::Terminated { exit_code, .. }))
-            if pod.restart.is_final(*exit_code) =>
+            if !pod.disrupted && pod.restart.is_final(*exit_code) =>
         {
             if *exit_code == 0 {
                 End::Completed
@@ -249,6 +253,17 @@ mod tests {
         preempted["conditions"] = json!([{"type": "DisruptionTarget", "status": "True"}]);
         let End::Failed(cause) = end(&pod(&preempted, None)) else { unreachable!("failed") };
         assert!(cause.disrupted);
+    }
+
+    #[test]
+    fn an_evicted_program_that_ends_politely_has_not_succeeded() {
+        let mut evicted = ended("Failed", 0, NOON);
+        evicted["reason"] = "Evicted".into();
+        let End::Failed(cause) = end(&pod(&evicted, None)) else { unreachable!("failed") };
+        assert!(cause.disrupted);
+        let mut marked = ended("Running", 0, NOON);
+        marked["conditions"] = json!([{"type": "DisruptionTarget", "status": "True"}]);
+        assert_eq!(end(&pod(&marked, None)), End::Live, "before its kubelet has judged it");
     }
 
     /// The messages are those of the kubelet's eviction manager.

@@ -69,6 +69,8 @@ pub struct Observed<'a> {
     /// What the API server said when it refused to create an object from this generation of the
     /// specification as invalid.
     pub refused: Option<&'a str>,
+    /// Why an object could not be created when that was last tried, in the API server's words.
+    pub create_failure: Option<&'a str>,
 }
 
 /// Plans the next writes for a job.

@@ -1,5 +1,5 @@
-//! Why a job waits, in its state: a claim that is not there, the PodGroup's obstacle, or what the first pod in trouble waits
-//! for.
+//! Why a job waits, in its state: a claim that is not there, an object that the API server refuses, the PodGroup's
+//! obstacle, or what the first pod in trouble waits for.
 //!
 //! Phases that an action leads to carry their reason already. Must not decide anything.
 
@@ -19,7 +19,10 @@ pub(super) fn update(draft: &mut Draft<'_>, spec: &JobSpec) {
         return;
     }
     let claim = volumes::problem(draft.seen, spec).map(|problem| ("PVCError".to_owned(), problem));
+    let refused =
+        draft.seen.create_failure.map(|words| ("FailedCreate".to_owned(), words.to_owned()));
     let (reason, message) = claim
+        .or(refused)
         .or_else(|| obstacle(draft))
         .or_else(|| waiting_pod(draft))
         .or_else(|| waiting_group(draft, spec))

@@ -33,6 +33,7 @@ pub(crate) struct World {
     pub(crate) deletes: Vec<String>,
     pub(crate) patches: Vec<String>,
     pub(crate) refused: Option<String>,
+    pub(crate) create_failure: Option<String>,
     pub(crate) pending_since: Option<Timestamp>,
     uids: u64,
 }
@@ -72,6 +73,7 @@ impl World {
             deletes: Vec::new(),
             patches: Vec::new(),
             refused: None,
+            create_failure: None,
             pending_since: None,
             uids: 0,
         }
@@ -120,6 +122,7 @@ impl World {
             classes: &classes,
             counts_pending_since: self.pending_since,
             refused: self.refused.as_deref(),
+            create_failure: self.create_failure.as_deref(),
         };
         plan(&seen, self.now, &self.config)
     }

@@ -21,6 +21,8 @@ use crate::kubectl::{Kubectl, Outcome};
 const PATIENCE: Duration = Duration::from_mins(3);
 /// The name that the documented commands give Trainyard's image here.
 pub(super) const IMAGE: &str = "registry.example/trainyard:0.1.0";
+/// The cluster's name.
+const NAME: &str = "kubelet";
 /// The nodes.
 pub(super) const NODES: [&str; 2] = ["node0", "node1"];
 
@@ -47,7 +49,7 @@ impl Site {
         let home = dir.path().join("home");
         std::fs::create_dir_all(&home)?;
         let options = Options {
-            name: "kubelet".to_owned(),
+            name: NAME.to_owned(),
             nodes: NODES.len(),
             cpus: Some(2),
             quick_node_loss: true,
@@ -184,11 +186,51 @@ impl Site {
         cluster.as_ref().context("the cluster has been stopped")?.start_node(node).await
     }
 
-    /// Stops the cluster, of which nothing may be left.
+    /// Stops the cluster and makes sure that nothing is left of it.
     pub(super) async fn stop(&self) -> Result<()> {
-        let cluster = self.cluster.write().await.take();
-        cluster.context("the cluster has been stopped")?.stop().await
+        let cluster = self.cluster.write().await.take().context("the cluster has been stopped")?;
+        let folder = cluster.folder().to_owned();
+        ensure!(
+            !leftovers(&folder)?.is_empty(),
+            "a cluster that runs has left no trace to look for"
+        );
+        cluster.stop().await?;
+        let left = leftovers(&folder)?;
+        ensure!(left.is_empty(), "the cluster left behind: {}", left.join(", "));
+        Ok(())
     }
+}
+
+/// What this machine has of a cluster: its folder, mounts of it, control groups, processes.
+fn leftovers(folder: &Path) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    if folder.exists() {
+        found.push(folder.display().to_string());
+    }
+    let of_folder = folder.display().to_string();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
+    found.extend(mounts.lines().filter(|line| line.contains(&of_folder)).map(str::to_owned));
+    let group = format!("trainyard-{NAME}-node");
+    for hierarchy in std::fs::read_dir("/sys/fs/cgroup")?.flatten() {
+        let mut places = vec![hierarchy.path()];
+        places.extend(
+            std::fs::read_dir(hierarchy.path()).into_iter().flatten().flatten().map(|e| e.path()),
+        );
+        let of_cluster = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&group))
+        };
+        found.extend(
+            places.iter().filter(|path| of_cluster(path)).map(|path| path.display().to_string()),
+        );
+    }
+    for process in std::fs::read_dir("/proc")?.flatten() {
+        let read = |file: &str| std::fs::read(process.path().join(file)).unwrap_or_default();
+        if String::from_utf8_lossy(&read("cgroup")).contains(&group) {
+            let words = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+            found.push(format!("process {} ({words})", process.file_name().display()));
+        }
+    }
+    Ok(found)
 }
 
 /// A namespace of the cluster for one story.

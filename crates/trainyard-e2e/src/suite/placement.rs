@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::Method;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -25,8 +26,12 @@ use rows::{NODES, Row};
 const SCHEDULERS: [&str; 2] = ["trainyard", "default-scheduler"];
 const NAMESPACE: &str = "placement";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
-/// Both have judged all pods after this.
+/// Pods that are made side by side.
+const AT_ONCE: usize = 16;
+/// Both have judged all pods so long after the last was made.
 const LONGEST: Duration = Duration::from_mins(2);
+/// The same with the start of the control plane and the making of pods.
+pub(super) const IN_ALL: Duration = Duration::from_mins(5);
 /// Nobody is judged anew after so long without a change.
 const QUIET: Duration = Duration::from_secs(8);
 
@@ -49,14 +54,20 @@ pub(super) async fn compare() -> Result<()> {
     let mut ours = JoinSet::new();
     ours.spawn(scheduler::run(client, options, CancellationToken::new()));
     let rows = rows::all();
-    for row in &rows {
-        for node in NODES {
-            for scheduler in SCHEDULERS {
-                make(&rest, row, node, scheduler).await.with_context(|| row.name.clone())?;
-            }
-        }
-    }
-    let judged = until_judged(&rest, rows.len() * NODES.len() * SCHEDULERS.len()).await?;
+    let pods: Vec<_> = rows
+        .iter()
+        .flat_map(|row| NODES.map(|node| (row, node)))
+        .flat_map(|(row, node)| SCHEDULERS.map(|scheduler| (row, node, scheduler)))
+        .collect();
+    let rest = &rest;
+    stream::iter(&pods)
+        .map(Ok)
+        .try_for_each_concurrent(AT_ONCE, async |&(row, node, scheduler)| {
+            make(rest, row, node, scheduler).await.with_context(|| row.name.clone())
+        })
+        .await?;
+    let names = pods.iter().map(|(row, node, scheduler)| pod_name(&row.name, node, scheduler));
+    let judged = until_judged(rest, &names.collect::<Vec<_>>()).await?;
     let differences = differences(&rows, &judged);
     ensure!(differences.is_empty(), "{}", differences.join("\n"));
     let accepted = judged.values().filter(|judgement| judgement.is_placed).count();
@@ -105,7 +116,7 @@ struct Judgement {
 
 /// Waits until somebody has said something of every pod, and nothing has changed for a while: who
 /// waits for its claim to be bound is judged anew.
-async fn until_judged(rest: &Rest, count: usize) -> Result<BTreeMap<String, Judgement>> {
+async fn until_judged(rest: &Rest, pods: &[String]) -> Result<BTreeMap<String, Judgement>> {
     let begin = tokio::time::Instant::now();
     let (mut before, mut since) = (BTreeMap::new(), begin);
     loop {
@@ -115,13 +126,13 @@ async fn until_judged(rest: &Rest, count: usize) -> Result<BTreeMap<String, Judg
         if now != before {
             (before, since) = (now, tokio::time::Instant::now());
         }
-        if judged.len() == count && since.elapsed() > QUIET {
+        let missing: Vec<_> = pods.iter().filter(|pod| !judged.contains_key(*pod)).collect();
+        if missing.is_empty() && since.elapsed() > QUIET {
             return Ok(judged);
         }
         ensure!(
             begin.elapsed() < LONGEST,
-            "{} of {count} pods were judged within {LONGEST:?}",
-            judged.len()
+            "not judged, or judged anew all the time, within {LONGEST:?}: {missing:?}",
         );
         tokio::time::sleep(Duration::from_millis(500)).await;
     }

@@ -64,7 +64,8 @@ pub(super) fn run(tier: &mut Tier, real: &RealTime) {
         async move || Ok(Arc::new(api.get().await?.stage().await?.with_operator().await?))
     });
     let with_kubectl = in_worlds_with_kubectl(scenarios::with_kubectl());
-    let shared = one_per_file([in_worlds(scenarios::shared()), with_kubectl].concat());
+    // Those with kubectl are played on no other embedded server: all of them.
+    let shared = [one_per_file(in_worlds(scenarios::shared())), below(with_kubectl)].concat();
     tier.run(Phase::new(&with_operator, shared).at_once(AT_ONCE));
     tier.judge(&with_operator, below(stage::verdicts()));
     drop(with_operator);

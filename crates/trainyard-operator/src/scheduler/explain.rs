@@ -30,7 +30,7 @@ pub async fn explain(
     namespace: &str,
     group: &str,
 ) -> Result<Explanation, Error> {
-    let state = snapshot(client, options).await?;
+    let Snapshot { state, unseen } = snapshot(client, options).await?;
     let now = Clock::start(options.time).now().as_second();
     let (namespace, name) = (namespace.to_owned(), group.to_owned());
     let own = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
@@ -43,7 +43,9 @@ pub async fn explain(
         },
     ];
     let explained = keys.iter().flatten().find_map(|key| state.explain(key, now));
-    explained.ok_or(Error::NoGroup { namespace, name })
+    let mut explained = explained.ok_or(Error::NoGroup { namespace, name })?;
+    explained.notes.extend(note_of(&unseen));
+    Ok(explained)
 }
 
 /// The groups with members that wait on a cluster, each explained.
@@ -51,17 +53,39 @@ pub async fn explain_all(
     client: kube::Client,
     options: &Options,
 ) -> Result<Vec<Explanation>, Error> {
-    let state = snapshot(client, options).await?;
+    let Snapshot { state, unseen } = snapshot(client, options).await?;
     let now = Clock::start(options.time).now().as_second();
-    Ok(state.waiting().filter_map(|key| state.explain(key, now)).collect())
+    let explain = |key| {
+        let mut explained = state.explain(key, now)?;
+        explained.notes.extend(note_of(&unseen));
+        Some(explained)
+    };
+    Ok(state.waiting().filter_map(explain).collect())
+}
+
+/// What was listed.
+struct Snapshot {
+    state: State,
+    /// Details that may not be listed.
+    unseen: Vec<Denied>,
+}
+
+fn note_of(unseen: &[Denied]) -> Option<String> {
+    let names: Vec<_> = unseen.iter().map(|denied| denied.resource).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "you may not list {}: what is said of volumes and of pods that give way is without them",
+            names.join(", ")
+        )
+    })
 }
 
 /// Lists everything. All that may not be listed is named together, so that the rights can be asked for
 /// at once.
-async fn snapshot(client: kube::Client, options: &Options) -> Result<State, Error> {
+async fn snapshot(client: kube::Client, options: &Options) -> Result<Snapshot, Error> {
     let calls = Calls::new(client, Arc::new(Metrics::default()), &crate::Options::default());
     let mut state = State::with(Config { ..options.config() });
-    let mut denied = Vec::new();
+    let (mut denied, mut unseen) = (Vec::new(), Vec::new());
     read::<Pod>(&calls, &mut state, &mut denied, Presence::Required).await?;
     read::<Node>(&calls, &mut state, &mut denied, Presence::Required).await?;
     read::<PodGroup>(&calls, &mut state, &mut denied, Presence::Optional).await?;
@@ -69,13 +93,17 @@ async fn snapshot(client: kube::Client, options: &Options) -> Result<State, Erro
     read::<PriorityClass>(&calls, &mut state, &mut denied, Presence::Optional).await?;
     read::<Claim>(&calls, &mut state, &mut denied, Presence::Optional).await?;
     read::<Volume>(&calls, &mut state, &mut denied, Presence::Optional).await?;
-    read::<StorageClass>(&calls, &mut state, &mut denied, Presence::Detail).await?;
-    read::<CsiNode>(&calls, &mut state, &mut denied, Presence::Detail).await?;
-    read::<CsiDriver>(&calls, &mut state, &mut denied, Presence::Detail).await?;
-    read::<CsiStorageCapacity>(&calls, &mut state, &mut denied, Presence::Detail).await?;
-    read::<VolumeAttachment>(&calls, &mut state, &mut denied, Presence::Detail).await?;
-    read::<DisruptionBudget>(&calls, &mut state, &mut denied, Presence::Detail).await?;
-    if denied.is_empty() { Ok(state) } else { Err(Error::Forbidden { denied }) }
+    read::<StorageClass>(&calls, &mut state, &mut unseen, Presence::Detail).await?;
+    read::<CsiNode>(&calls, &mut state, &mut unseen, Presence::Detail).await?;
+    read::<CsiDriver>(&calls, &mut state, &mut unseen, Presence::Detail).await?;
+    read::<CsiStorageCapacity>(&calls, &mut state, &mut unseen, Presence::Detail).await?;
+    read::<VolumeAttachment>(&calls, &mut state, &mut unseen, Presence::Detail).await?;
+    read::<DisruptionBudget>(&calls, &mut state, &mut unseen, Presence::Detail).await?;
+    if denied.is_empty() {
+        Ok(Snapshot { state, unseen })
+    } else {
+        Err(Error::Forbidden { denied })
+    }
 }
 
 /// Whether a server must serve a kind, and the account must be allowed to read it.
@@ -85,7 +113,7 @@ enum Presence {
     Required,
     /// A server may lack it.
     Optional,
-    /// Few people may read it, and few clusters need it for an answer.
+    /// Few people may read it, and few clusters need it for an answer; a note says that it was not seen.
     Detail,
 }
 
@@ -99,7 +127,6 @@ async fn read<T: Told>(
     match list::<T>(calls, state).await {
         Ok(()) => Ok(()),
         Err(error) if error.code() == 404 && presence != Presence::Required => Ok(()),
-        Err(error) if error.code() == 403 && presence == Presence::Detail => Ok(()),
         Err(error) if error.code() == 403 => {
             denied.push(Denied { resource, problem: error.to_string() });
             Ok(())

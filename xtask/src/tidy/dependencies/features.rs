@@ -41,6 +41,33 @@ pub(crate) const OTHERS: [Selection; 3] = [
     },
 ];
 
+/// The file that builds the image.
+pub(crate) const RECIPE: &str = "deploy/Dockerfile";
+
+/// Whether the image is built of what is shipped, by the profile for it.
+pub(crate) fn examine_recipe(text: &str) -> Vec<Finding> {
+    let joined = text.replace("\\\n", " ");
+    let builds: Vec<Vec<&str>> = joined
+        .split("&&")
+        .map(|command| command.split_whitespace().collect::<Vec<_>>())
+        .filter(|words| words.starts_with(&["cargo", "build"]))
+        .collect();
+    let wanted: [&[&str]; 3] = [&["--package", "trainyard"], &["--profile", "dist"], &["--locked"]];
+    let has = |build: &[&str], words: &[&str]| build.windows(words.len()).any(|some| some == words);
+    let is_shipped = |build: &Vec<&str>| {
+        let chooses = build.iter().any(|word| word.contains("features"));
+        wanted.iter().all(|words| has(build, words)) && !chooses
+    };
+    if !builds.is_empty() && builds.iter().all(is_shipped) {
+        return Vec::new();
+    }
+    let message = format!(
+        "{RECIPE} must build by `{} --profile dist --locked`, with the features it has there",
+        SHIPPED.command
+    );
+    vec![Finding::Error(message)]
+}
+
 /// A feature that only tests have.
 struct Allowed {
     name: &'static str,
@@ -142,6 +169,23 @@ fn difference(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_image_is_built_of_what_is_shipped() {
+        let recipe =
+            |words: &str| format!("RUN a \\\n    && cargo build {words} \\\n    && cp b c\n");
+        let good = recipe("--profile dist --locked --package trainyard --target \"$target\"");
+        assert_eq!(examine_recipe(&good), []);
+        for bad in [
+            "--release --locked --package trainyard",
+            "--profile dist --package trainyard",
+            "--profile dist --locked --package trainyard --features x",
+            "--profile dist --locked --workspace",
+        ] {
+            assert_eq!(examine_recipe(&recipe(bad)).len(), 1, "{bad}");
+        }
+        assert_eq!(examine_recipe("FROM scratch\n").len(), 1);
+    }
 
     const BUILD: Selection = OTHERS[1];
     const TEST: Selection = OTHERS[2];

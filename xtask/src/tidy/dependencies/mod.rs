@@ -34,6 +34,7 @@ pub(crate) async fn examine(root: &Path, files: &[String]) -> Result<Vec<Vec<Fin
         bans::examine(&metadata, &tree, &rules.bans),
         duplicates::examine(&tree, &rules.bans),
         sources::examine(&metadata, &rules.sources),
+        features::examine_recipe(&read(root, features::RECIPE)?),
     ];
     let mut manifests = Vec::new();
     for package in metadata.members() {

@@ -10,6 +10,7 @@ use crate::check::{contains, equal, fields};
 use crate::harness::{Case, cases};
 use crate::manifest::Manifest;
 use crate::real_kubelet::jobs::{TOLD, ending, job};
+use crate::real_kubelet::scene::condition;
 use crate::real_kubelet::site::{NODES, Scene};
 use crate::seen::text;
 
@@ -22,6 +23,8 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
         queue_holds_back_what_is_above_its_capability,
         pod_that_fits_nowhere_is_told_on_pod_and_job,
         failed_replica_of_a_gang_is_restarted,
+        gang_that_a_quota_holds_back_says_so_and_runs_when_it_is_raised,
+        user_of_one_namespace_is_told_why_a_gang_waits,
     ]
 }
 
@@ -200,4 +203,56 @@ async fn failed_replica_of_a_gang_is_restarted(scene: &Scene) -> Result<()> {
     scene.ends("other", "Succeeded").await?;
     let pod = scene.get("pod/other-worker-0").await?;
     equal("scheduler", text(&pod["spec"]["schedulerName"]), "default-scheduler")
+}
+
+async fn gang_that_a_quota_holds_back_says_so_and_runs_when_it_is_raised(
+    scene: &Scene,
+) -> Result<()> {
+    scene.ok(&["create", "quota", "small", "--hard=pods=1"]).await?;
+    scene.wait("quota/small", "jsonpath={.status.used.pods}=0").await?;
+    scene.create(job("a", &[("Worker", 2, TOLD)])).await?;
+    let refused = |table: &str| table.contains("ReplicaFailure");
+    scene.until(&["get", "tfjob", "a"], "the refusal", refused).await?;
+    let held = scene.get("tfjob/a").await?;
+    let message = text(&condition(&held, "ReplicaFailure")["message"]);
+    contains("message", message, &["exceeded quota: small"])?;
+    // What is there of it does not start alone.
+    let nodes = scene.ok(&["get", "pods", "-o=jsonpath={.items[*].spec.nodeName}"]).await?;
+    equal("nodes", nodes.trim(), "")?;
+    scene.ok(&["patch", "quota", "small", "-p", r#"{"spec":{"hard":{"pods":"2"}}}"#]).await?;
+    scene.runs("a").await?;
+    let now = scene.get("tfjob/a").await?;
+    ensure!(condition(&now, "ReplicaFailure").is_null(), "{}", now["status"]);
+    Ok(())
+}
+
+async fn user_of_one_namespace_is_told_why_a_gang_waits(scene: &Scene) -> Result<()> {
+    let device = devices(scene, 1).await?;
+    scene.create(gang("first", 2, &device)).await?;
+    scene.runs("first").await?;
+    scene.create(gang("second", 1, &device)).await?;
+    scene.told("pod/second-worker-0", &["FailedScheduling", "1 too little"]).await?;
+    let ns = scene.namespace.as_str();
+    let user = super::users::as_account(scene, "dave").await?;
+    let account = format!("--serviceaccount={ns}:dave");
+    scene.ok(&["create", "rolebinding", "view", "--clusterrole=view", &account]).await?;
+    let kubeconfig = user.kubeconfig().display().to_string();
+    let place = ["-n", ns, "--kubeconfig", &kubeconfig];
+    let why = scene.site.trainyard(&[&["explain", "second"], &place[..]].concat()).await?;
+    let parts = [&device, "1 too little", "not seen", "nodes", "trainyard-explain"];
+    contains("explain", &why, &parts)?;
+    let log = scene.site.trainyard(&[&["logs", "first"], &place[..]].concat()).await?;
+    contains("logs", &log, &["worker-0", "worker-1", "up"])?;
+    // With the role that an administrator may give, the whole answer.
+    let binding = format!("explain-{ns}");
+    let words =
+        ["create", "clusterrolebinding", &binding, "--clusterrole=trainyard-explain", &account];
+    scene.site.ok(&words).await?;
+    let why = scene.site.trainyard(&[&["explain", "second"], &place[..]].concat()).await?;
+    scene.site.ok(&["delete", "clusterrolebinding", &binding]).await?;
+    contains("explain", &why, &[&device, "1 too little", "first"])?;
+    ensure!(!why.contains("not seen") && !why.contains("may not list"), "{why}");
+    scene.end("first-worker-0", 0).await?;
+    scene.ends("first", "Succeeded").await?;
+    scene.runs("second").await
 }

@@ -24,6 +24,7 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
         replicas_find_each_other_by_name_on_both_nodes,
         start_time_out_names_the_pod_that_does_not_start,
         description_tells_the_events,
+        change_after_the_end_is_answered_and_can_be_waited_for,
     ]
 }
 
@@ -176,4 +177,14 @@ async fn description_tells_the_events(scene: &Scene) -> Result<()> {
     let parts =
         ["SuccessfulCreatePod", "Created pod: a-worker-0", "SuccessfulCreateService", "Events:"];
     contains("describe", &told, &parts)
+}
+
+async fn change_after_the_end_is_answered_and_can_be_waited_for(scene: &Scene) -> Result<()> {
+    scene.create(ending("a", "Never", 0)).await?;
+    scene.ends("a", "Succeeded").await?;
+    scene.ok(&["scale", "tfjob/a", "--replicas=3"]).await?;
+    scene.told("tfjob/a", &["TFJobAlreadyFinished"]).await?;
+    // kubectl believes a condition only of the generation that is there.
+    scene.wait("tfjob/a", "condition=Succeeded").await?;
+    equal("pods", scene.pods("a").await?, ["a-worker-0 Succeeded"])
 }

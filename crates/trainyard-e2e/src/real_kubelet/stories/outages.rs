@@ -19,6 +19,7 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
         operator_that_was_away_finds_what_has_happened,
         frozen_leader_is_replaced_and_ends_when_it_wakes,
         drained_node_gives_its_replicas_to_the_other,
+        drain_that_takes_the_operator_along_loses_nothing,
         replica_of_a_lost_node_is_made_again_on_the_other,
         node_that_comes_back_runs_its_replicas_again,
     ]
@@ -135,7 +136,7 @@ async fn frozen_leader_is_replaced_and_ends_when_it_wakes(scene: &Scene) -> Resu
     scale_operator(scene, 1).await
 }
 
-/// Two workers that go to different nodes if they can, and leave a lost one after a moment.
+/// Two workers that go to different nodes if they can, and stay on a lost one as long as pods do by default.
 fn spread(name: &str) -> Manifest {
     let mut affinity = super::life::apart(name, "worker");
     let rule = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -144,14 +145,9 @@ fn spread(name: &str) -> Manifest {
         "preferredDuringSchedulingIgnoredDuringExecution":
             [{"weight": 100, "podAffinityTerm": term}],
     }});
-    let patience = |key: &str| {
-        json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists",
-               "effect": "NoExecute", "tolerationSeconds": 2})
-    };
     job(name, &[("Worker", 2, TOLD)]).edit("Worker", |replica| {
         let spec = &mut replica["template"]["spec"];
         spec["affinity"] = affinity;
-        spec["tolerations"] = json!([patience("unreachable"), patience("not-ready")]);
         // Whichever scheduler the tier has: the story is about nodes.
         spec["schedulerName"] = "default-scheduler".into();
     })
@@ -190,6 +186,46 @@ async fn drained_node_gives_its_replicas_to_the_other(scene: &Scene) -> Result<(
     fields("job", &scene.get("tfjob/a").await?, &[("/status/restarts", json!(null))])?;
     scene.end("a-worker-0", 0).await?;
     scene.ends("a", "Succeeded").await.map(drop)
+}
+
+/// The operator's pod and a worker are evicted together; the operator finds out elsewhere.
+async fn drain_that_takes_the_operator_along_loses_nothing(scene: &Scene) -> Result<()> {
+    scene.create(spread("a").restart("Never").run_policy("backoffLimit", 0)).await?;
+    scene.runs("a").await?;
+    let (moved, stays) = on_each(scene, "a").await?;
+    let (uid, before) = (scene.life(&moved).await?.0, scene.life(&stays).await?);
+    operator_goes_to(scene, NODES[1]).await?;
+    let words =
+        ["drain", NODES[1], "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=100s"];
+    let told = scene.site.ok(&words).await?;
+    contains("drain", &told, &["pod/trainyard-operator", &format!("pod/{moved} evicted")])?;
+    scene.is_replaced(&moved, &uid).await?;
+    scene.site.ok(&["uncordon", NODES[1]]).await?;
+    equal("the other worker", scene.life(&stays).await?, before)?;
+    scene.runs("a").await?;
+    fields("job", &scene.get("tfjob/a").await?, &[("/status/restarts", json!(null))])?;
+    scene.end("a-worker-0", 0).await?;
+    scene.ends("a", "Succeeded").await.map(drop)
+}
+
+/// Has the operator run on a node, which it may leave.
+async fn operator_goes_to(scene: &Scene, node: &str) -> Result<()> {
+    let others = NODES.into_iter().filter(|other| *other != node);
+    for other in others.clone() {
+        scene.site.ok(&["cordon", other]).await?;
+    }
+    let deleted = ["-n", "kubeflow", "delete", "pods", OPERATOR];
+    let mut moved = scene.site.ok(&deleted).await.map(drop);
+    if moved.is_ok() {
+        moved = scene.site.is_rolled_out("trainyard-operator").await;
+    }
+    for other in others {
+        scene.site.ok(&["uncordon", other]).await?;
+    }
+    moved?;
+    let path = "-o=jsonpath={.items[*].spec.nodeName}";
+    let there = scene.site.ok(&["-n", "kubeflow", "get", "pods", OPERATOR, path]).await?;
+    equal("the operator's node", there.trim(), node)
 }
 
 /// The operator gives up a lost node's pod after a time that is a flag of it.
@@ -239,7 +275,8 @@ async fn node_becomes(scene: &Scene, status: &str) -> Result<()> {
 async fn replica_of_a_lost_node_is_made_again_on_the_other(scene: &Scene) -> Result<()> {
     only_here(scene, true).await?;
     lost_pod_timeout(scene, "5s").await?;
-    scene.create(spread("a").restart("Never").run_policy("backoffLimit", 0)).await?;
+    let quick = spread("a").restart("Never").run_policy("backoffLimit", 0);
+    scene.create(quick.run_policy("nodeLossTolerationSeconds", 2)).await?;
     scene.runs("a").await?;
     let (lost, stays) = on_each(scene, "a").await?;
     let (uid, before) = (scene.life(&lost).await?.0, scene.life(&stays).await?);
@@ -260,15 +297,20 @@ async fn replica_of_a_lost_node_is_made_again_on_the_other(scene: &Scene) -> Res
 /// Away for less time than its pods may miss it, it starts them again in place, as after a power cut.
 async fn node_that_comes_back_runs_its_replicas_again(scene: &Scene) -> Result<()> {
     only_here(scene, true).await?;
-    let patient = spread("a").restart("OnFailure").edit("Worker", |replica| {
-        replica["template"]["spec"]["tolerations"] = json!([]);
-    });
-    scene.create(patient).await?;
+    scene.create(spread("a").restart("OnFailure")).await?;
     scene.runs("a").await?;
     let (lost, stays) = on_each(scene, "a").await?;
     let (uid, before) = (scene.life(&lost).await?.0, scene.life(&stays).await?);
     scene.site.stop_node(1).await?;
     node_becomes(scene, "Unknown").await?;
+    let replica = lost.trim_start_matches("a-");
+    let told = |row: &str| row.contains("Restarting") && row.contains(replica);
+    scene.until(&["get", "tfjob", "a", "-o", "wide"], "which replica is away", told).await?;
+    let job = scene.get("tfjob/a").await?;
+    let away = &job["status"]["unavailableReplicas"];
+    equal("replicas that are away", away.as_array().map_or(0, Vec::len), 1)?;
+    fields("the one", away, &[("/0/replica", json!(replica))])?;
+    ensure!(away[0]["since"].is_string(), "{away}");
     scene.site.start_node(1).await?;
     let again = |told: &str| told == "1 true";
     let path = "-o=jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}";

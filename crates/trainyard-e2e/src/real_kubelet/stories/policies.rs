@@ -17,8 +17,9 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
         never_fails_a_job_with_any_code_and_restarts_nothing,
         never_lets_a_job_succeed,
         on_failure_restarts_in_place_up_to_the_backoff_limit,
+        on_failure_lets_a_program_succeed_at_once,
         on_failure_lets_a_program_succeed_after_a_restart_in_place,
-        always_restarts_a_program_that_succeeded,
+        always_restarts_a_program_with_any_code,
         exit_code_fails_a_job_at_once_with_permanent_codes,
         exit_code_restarts_by_another_pod_with_retryable_codes,
         exit_code_lets_a_job_succeed_after_a_retryable_code,
@@ -75,13 +76,19 @@ async fn never_lets_a_job_succeed(scene: &Scene) -> Result<()> {
 }
 
 async fn on_failure_restarts_in_place_up_to_the_backoff_limit(scene: &Scene) -> Result<()> {
-    for (code, job) in ends_of(scene, "OnFailure", &[1, 137], "Failed").await? {
+    let codes = [1, 2, 130, 137, 138, 143];
+    for (code, job) in ends_of(scene, "OnFailure", &codes, "Failed").await? {
         let name = format!("exit-{code}");
         fields(&name, &job, &[("/status/restarts", json!(1))])?;
         let message = text(&condition(&job, "Failed")["message"]);
         contains("message", message, &["backoff"])?;
     }
     Ok(())
+}
+
+async fn on_failure_lets_a_program_succeed_at_once(scene: &Scene) -> Result<()> {
+    let ended = ends_of(scene, "OnFailure", &[0], "Succeeded").await?;
+    fields("job", &ended[0].1, &[("/status/restarts", json!(null))])
 }
 
 async fn on_failure_lets_a_program_succeed_after_a_restart_in_place(scene: &Scene) -> Result<()> {
@@ -98,9 +105,11 @@ async fn on_failure_lets_a_program_succeed_after_a_restart_in_place(scene: &Scen
     equal("log", scene.log("again-worker-0").await?.as_str(), "second\n")
 }
 
-async fn always_restarts_a_program_that_succeeded(scene: &Scene) -> Result<()> {
-    let ended = ends_of(scene, "Always", &[0], "Failed").await?;
-    fields("job", &ended[0].1, &[("/status/restarts", json!(1))])
+async fn always_restarts_a_program_with_any_code(scene: &Scene) -> Result<()> {
+    for (code, job) in ends_of(scene, "Always", &[0, 1, 137, 143], "Failed").await? {
+        fields(&format!("exit-{code}"), &job, &[("/status/restarts", json!(1))])?;
+    }
+    Ok(())
 }
 
 async fn exit_code_fails_a_job_at_once_with_permanent_codes(scene: &Scene) -> Result<()> {

@@ -20,7 +20,7 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
 }
 
 /// kubectl as an account of the namespace, with a token of its own.
-async fn as_account(scene: &Scene, account: &str) -> Result<Kubectl> {
+pub(super) async fn as_account(scene: &Scene, account: &str) -> Result<Kubectl> {
     scene.ok(&["create", "serviceaccount", account]).await?;
     let token = scene.ok(&["create", "token", account]).await?;
     let config = scene.site.ok(&["config", "view", "--raw", "-o", "json"]).await?;

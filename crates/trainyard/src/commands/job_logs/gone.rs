@@ -60,7 +60,9 @@ fn has_completed(job: &Value, replica: &str) -> bool {
 pub(super) fn was_replaced(job: &Value, replica: &str) -> bool {
     let record = items(job, &["status", "replicaRecords"]).find(|one| one["replica"] == replica);
     let by_record = record.is_some_and(|record| !record["lastRestartTime"].is_null());
-    by_record || job["status"]["retryCount"].as_u64().is_some_and(|count| count > 0)
+    // A Volcano Job counts its retries; a TFJob that restarts as a whole counts its attempts.
+    let counts = ["retryCount", "attempt"].map(|count| job["status"][count].as_u64());
+    by_record || counts.into_iter().flatten().any(|count| count > 0)
 }
 
 /// How the job stands, and the last words that its status has kept.
@@ -140,6 +142,7 @@ mod tests {
         assert!(!was_replaced(&job, "worker-0"));
         assert!(was_replaced(&job, "worker-1"));
         assert!(was_replaced(&json!({"status": {"retryCount": 1}}), "any"));
+        assert!(was_replaced(&json!({"status": {"attempt": 1}}), "any"));
     }
 
     #[test]

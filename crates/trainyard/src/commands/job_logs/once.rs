@@ -130,7 +130,8 @@ fn nothing(
         return missing.tell();
     }
     if logs.previous {
-        return Err(Failure::plain(format!("{:?} has not been restarted", found.name)));
+        let why = format!("no replica of {:?} was restarted within its present pod", found.name);
+        return Err(Failure::plain(why));
     }
     let why = if pods.is_empty() { "it has no pods" } else { "no replica is meant" };
     output::say(&format!("nothing was printed yet by {}: {why}\n", found.name));

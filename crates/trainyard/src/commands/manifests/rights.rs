@@ -116,6 +116,10 @@ pub(super) fn explain_role(with_groups: bool) -> Value {
         .map(|resource| rule("", resource, &look))
         .into();
     rules.push(rule(CLASSES, "priorityclasses", &look));
+    let storage =
+        ["storageclasses", "csinodes", "csidrivers", "csistoragecapacities", "volumeattachments"];
+    rules.extend(storage.map(|resource| rule("storage.k8s.io", resource, &look)));
+    rules.push(rule("policy", "poddisruptionbudgets", &look));
     if with_groups {
         rules.extend(["podgroups", "queues"].map(|resource| rule(SCHEDULING, resource, &look)));
     }

@@ -114,9 +114,15 @@ fn who_may_explain_reads_what_the_scheduler_reads_and_nobody_has_it_by_itself() 
         "/persistentvolumeclaims: get list",
         "/persistentvolumes: get list",
         "/pods: get list",
+        "policy/poddisruptionbudgets: get list",
         "scheduling.k8s.io/priorityclasses: get list",
         "scheduling.volcano.sh/podgroups: get list",
         "scheduling.volcano.sh/queues: get list",
+        "storage.k8s.io/csidrivers: get list",
+        "storage.k8s.io/csinodes: get list",
+        "storage.k8s.io/csistoragecapacities: get list",
+        "storage.k8s.io/storageclasses: get list",
+        "storage.k8s.io/volumeattachments: get list",
     ];
     let name = crate::commands::explain::ROLE;
     assert_eq!(rights(&objects, "ClusterRole", name), expected.map(str::to_owned).into());
@@ -124,7 +130,7 @@ fn who_may_explain_reads_what_the_scheduler_reads_and_nobody_has_it_by_itself() 
     assert!(!labels.contains("aggregate-to"), "{labels}");
     assert!(objects.iter().all(|object| object["roleRef"]["name"] != name));
     let without = rights(&self::objects(), "ClusterRole", name);
-    assert_eq!(without.len(), 5, "{without:?}");
+    assert_eq!(without.len(), 11, "{without:?}");
     assert!(without.iter().all(|right| !right.contains("volcano")), "{without:?}");
 }
 
