@@ -117,7 +117,15 @@ fn unwritten(base: libc::Elf64_Addr, header: &libc::Elf64_Phdr) -> Option<(usize
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
     use super::*;
+
+    /// Held by a test that forgets code or measures it: the tests of a program share its memory.
+    fn alone() -> MutexGuard<'static, ()> {
+        static CODE: Mutex<()> = Mutex::new(());
+        CODE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     /// Resident kilobytes of code of this program.
     fn code() -> u64 {
@@ -157,6 +165,7 @@ mod tests {
 
     #[test]
     fn code_that_is_not_run_goes_and_comes_back() {
+        let _alone = alone();
         touch();
         let before = code();
         forget_code();
@@ -170,6 +179,7 @@ mod tests {
 
     #[test]
     fn a_wait_ends_when_there_is_something() {
+        let _alone = alone();
         let (mine, yours) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut idle = Idle::new();
         let wait = |idle: &mut Idle, most| {
