@@ -8,6 +8,7 @@
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
+pub mod beneath;
 pub mod client;
 pub mod memory;
 pub mod protocol;

@@ -318,6 +318,20 @@ pub enum Mount {
         /// Not writable inside, nor is anything mounted below it.
         read_only: bool,
     },
+    /// A file or folder inside a volume that pods write to. It is looked up when the root is composed
+    /// and mounted by its descriptor: whatever a pod puts in its place, nothing outside of the volume
+    /// is mounted. A descriptor of the agent's would not do, because the kernel takes views of mounts
+    /// of the caller's own mount namespace only.
+    SubPath {
+        /// The volume's folder on the host.
+        volume: PathBuf,
+        /// Below it.
+        path: PathBuf,
+        /// Inside; absolute.
+        target: PathBuf,
+        /// Not writable inside, nor is anything mounted below it.
+        read_only: bool,
+    },
     /// A folder of the host that inside can be written without changing it; where overlays cannot be
     /// had, a read-only bind.
     Overlay {
@@ -386,6 +400,7 @@ impl Mount {
     pub fn target(&self) -> &std::path::Path {
         match self {
             Self::Bind { target, .. }
+            | Self::SubPath { target, .. }
             | Self::Overlay { target, .. }
             | Self::Tmpfs { target, .. }
             | Self::Directory { target, .. }

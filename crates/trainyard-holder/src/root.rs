@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
+use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::process::{chdir, fchdir, pivot_root};
 
 use crate::protocol::{Mount, Refusal, RefusalKind};
@@ -156,7 +156,10 @@ fn layered(base: &Path, plan: &Plan<'_>) -> io::Result<Option<OwnedFd>> {
 }
 
 fn is_mount(part: &Mount) -> bool {
-    matches!(part, Mount::Bind { .. } | Mount::Overlay { .. } | Mount::Tmpfs { .. })
+    matches!(
+        part,
+        Mount::Bind { .. } | Mount::SubPath { .. } | Mount::Overlay { .. } | Mount::Tmpfs { .. }
+    )
 }
 
 /// The old root is put over the new one, and taken away from there.
@@ -171,6 +174,11 @@ fn apply(inside: &Inside, mount: &Mount, manner: Manner) -> Result<(), Refusal> 
     match mount {
         Mount::Bind { source, target, read_only } => {
             bind(inside, source, target, *read_only, manner.no_suid)
+        }
+        Mount::SubPath { volume, path, target, read_only } => {
+            let step = || format!("mounting a subPath at {}", target.display());
+            let view = mounting::view_beneath(volume, path).or_refuse(RefusalKind::Mount, step)?;
+            attach_view(inside, view, target, rights(volume, *read_only, manner.no_suid), step)
         }
         Mount::Overlay { lower, target, changes } => {
             overlay(inside, lower, target, changes, manner)
@@ -221,7 +229,10 @@ fn place(inside: &Inside, part: &Mount) -> Result<(), Refusal> {
             format!("writing {}", target.display()),
             "a file in memory is no part of what roots begin with",
         )),
-        Mount::Bind { .. } | Mount::Overlay { .. } | Mount::Tmpfs { .. } => Ok(()),
+        Mount::Bind { .. }
+        | Mount::SubPath { .. }
+        | Mount::Overlay { .. }
+        | Mount::Tmpfs { .. } => Ok(()),
     }
 }
 
@@ -242,13 +253,14 @@ fn bind(
     read_only: bool,
     no_suid: bool,
 ) -> Result<(), Refusal> {
-    let kind = RefusalKind::Mount;
     let step = || format!("mounting {} at {}", source.display(), target.display());
-    let view = mounting::view(source).or_refuse(kind, step)?;
-    let status = rustix::fs::fstat(&view).or_refuse(kind, step)?;
-    let is_folder = FileType::from_raw_mode(status.st_mode).is_dir();
-    let place = mount_point(inside, target, is_folder)?;
-    let mut attributes = if no_suid { NO_SUID } else { rustix::mount::MountAttrFlags::empty() };
+    let view = mounting::view(source).or_refuse(RefusalKind::Mount, step)?;
+    attach_view(inside, view, target, rights(source, read_only, no_suid), step)
+}
+
+/// The attributes of a view of a file or folder of the host.
+fn rights(source: &Path, read_only: bool, no_suid: bool) -> MountAttrFlags {
+    let mut attributes = if no_suid { NO_SUID } else { MountAttrFlags::empty() };
     if read_only {
         attributes |= READ_ONLY;
     }
@@ -256,7 +268,21 @@ fn bind(
     if !source.starts_with("/dev") {
         attributes |= NO_DEVICES;
     }
-    sys::add_mount_attributes(&view, attributes, true).or_refuse(kind, step)?;
+    attributes
+}
+
+fn attach_view(
+    inside: &Inside,
+    view: OwnedFd,
+    target: &Path,
+    attributes: MountAttrFlags,
+    step: impl Fn() -> String,
+) -> Result<(), Refusal> {
+    let kind = RefusalKind::Mount;
+    let status = rustix::fs::fstat(&view).or_refuse(kind, &step)?;
+    let is_folder = FileType::from_raw_mode(status.st_mode).is_dir();
+    let place = mount_point(inside, target, is_folder)?;
+    sys::add_mount_attributes(&view, attributes, true).or_refuse(kind, &step)?;
     mounting::attach(view, place).or_refuse(kind, step)
 }
 

@@ -372,6 +372,7 @@ fn plain_mounts<'a>(mounts: impl Iterator<Item = &'a Mount>) -> Result<(), Refus
                 (target, source == target)
             }
             Mount::Overlay { lower, target, .. } => (target, lower == target),
+            Mount::SubPath { target, .. } => (target, false),
             Mount::Directory { target, .. } | Mount::Tmpfs { target, .. } => {
                 (target, target.is_dir())
             }

@@ -13,7 +13,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use super::inside::Inside;
 use super::{mount_point, place};
 use crate::protocol::{Mount, Refusal, RefusalKind};
-use crate::refuse::OrRefuse;
+use crate::refuse::{OrRefuse, refusal};
 
 /// So many that nobody uses are kept for whoever asks next.
 const MOST_UNUSED: usize = 32;
@@ -124,6 +124,11 @@ fn compose(base: &Base) -> Result<(), Refusal> {
                 let is_folder =
                     std::fs::metadata(source).or_refuse(RefusalKind::Mount, step)?.is_dir();
                 mount_point(&inside, target, is_folder)?;
+            }
+            Mount::SubPath { target, .. } => {
+                let step = format!("mounting a subPath at {}", target.display());
+                let reason = "a volume of a pod is no part of what roots begin with";
+                return Err(refusal(RefusalKind::BadRequest, step, reason));
             }
             Mount::Overlay { target, .. } | Mount::Tmpfs { target, .. } => {
                 mount_point(&inside, target, true)?;

@@ -13,6 +13,7 @@ use rustix::mount::{
 };
 
 use super::Overlay;
+use crate::beneath;
 
 pub(crate) const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY;
 pub(crate) const NO_SUID: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID;
@@ -34,6 +35,11 @@ pub(crate) fn view_of(place: impl AsFd) -> io::Result<OwnedFd> {
         | OpenTreeFlags::AT_RECURSIVE
         | OpenTreeFlags::AT_EMPTY_PATH;
     Ok(open_tree(place, "", flags)?)
+}
+
+/// A new view of what is at a path inside a folder, wherever that has been moved since.
+pub(crate) fn view_beneath(folder: &Path, path: &Path) -> io::Result<OwnedFd> {
+    view_of(beneath::open(beneath::folder(folder)?, path)?)
 }
 
 /// One setting of a new file system.

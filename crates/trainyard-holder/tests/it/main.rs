@@ -17,4 +17,5 @@ mod plain;
 mod programs;
 mod rights;
 mod roots;
+mod sub_paths;
 mod tether;

@@ -61,6 +61,7 @@ pub(crate) fn possible(shared: &Shared, root: Root) -> Root {
                 Mount::Bind { source, target, .. } => {
                     source != target && !target.starts_with(TOKENS) && !is_pods_own(target)
                 }
+                Mount::SubPath { .. } => true,
                 Mount::Overlay { lower, target, .. } => lower != target,
                 _ => false,
             });

@@ -25,29 +25,34 @@ impl Volumes {
                 container: container.name.clone(),
             })?;
             let target = target(&wanted.mount_path, &container.name)?;
-            let source = self.source(entry, wanted, container, env)?;
             let read_only = entry.read_only || wanted.read_only.unwrap_or(false);
-            mounts.push((target.components().count(), Mount::Bind { source, target, read_only }));
+            let depth = target.components().count();
+            let volume = entry.path.clone();
+            mounts.push(match self.sub_path(entry, wanted, container, env)? {
+                Some(path) => (depth, Mount::SubPath { volume, path, target, read_only }),
+                None => (depth, Mount::Bind { source: volume, target, read_only }),
+            });
         }
         // Stable: of two on the same path the later one lies on top, as written.
         mounts.sort_by_key(|(depth, _)| *depth);
         Ok(mounts.into_iter().map(|(_, mount)| mount).collect())
     }
 
-    fn source(
+    /// The part of a volume that is wanted, made where it is not there; none if it is the whole.
+    fn sub_path(
         &self,
         entry: &Entry,
         wanted: &VolumeMount,
         container: &Container,
         env: &Environment,
-    ) -> Result<PathBuf, VolumeError> {
+    ) -> Result<Option<PathBuf>, VolumeError> {
         let expression = wanted.sub_path_expr.as_deref().filter(|e| !e.is_empty());
         let inside = match expression {
             Some(expression) => expanded(expression, env)?,
             None => wanted.sub_path.clone().unwrap_or_default(),
         };
         if inside.is_empty() {
-            return Ok(entry.path.clone());
+            return Ok(None);
         }
         if inside.starts_with('/') {
             let text = format!("error SubPath `{inside}` must not be an absolute path");
@@ -70,8 +75,7 @@ impl Volumes {
                 wanted.name
             ))
         })?;
-        let inside = sub_path::inside(&seen, &inside).map_err(failed)?;
-        Ok(entry.path.join(inside))
+        sub_path::ensure(&seen, &inside).map(Some).map_err(failed)
     }
 
     /// Where this process sees a volume. Memory is mounted in the holder's view alone.

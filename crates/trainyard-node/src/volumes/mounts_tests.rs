@@ -45,6 +45,9 @@ fn mounted(volumes: &Volumes, mounts: &Value) -> Result<Vec<(PathBuf, PathBuf, b
     let mounts = volumes.mounts(&container, &env).map_err(|e| e.to_string())?;
     let bind = |mount| match mount {
         Mount::Bind { source, target, read_only } => (source, target, read_only),
+        Mount::SubPath { volume, path, target, read_only } => {
+            (volume.join(path), target, read_only)
+        }
         other => panic!("{other:?}"),
     };
     Ok(mounts.into_iter().map(bind).collect())

@@ -2,96 +2,61 @@
 //!
 //! A pod may have planted symbolic links in a volume it shares. So nothing here follows a link out of
 //! the volume: the kernel resolves beneath the volume's folder, and folders are made one by one under
-//! open descriptors. Must not know containers.
+//! open descriptors. That something is there is all that is known afterwards: the holder looks it up
+//! again, in the same way, when it mounts it. Must not know containers.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fchmod, fstat, mkdirat, openat, openat2};
+use rustix::fs::{Mode, OFlags, fchmod, fstat, mkdirat, openat};
 use rustix::io::Errno;
+use trainyard_holder::beneath;
 
-const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 const REAL_FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Finds `sub_path` in the folder `volume`, or makes folders for it with the volume's own
-/// permissions, and tells its place relative to the volume with all links resolved.
-pub(crate) fn inside(volume: &Path, sub_path: &str) -> io::Result<PathBuf> {
+/// Sees to it that `sub_path` is in the folder `volume`: what is missing of it becomes folders with
+/// the volume's own permissions. Returns it without what means nothing in it.
+pub(crate) fn ensure(volume: &Path, sub_path: &str) -> io::Result<PathBuf> {
     let parts: Vec<&str> = sub_path.split('/').filter(|p| !matches!(*p, "" | ".")).collect();
     if sub_path.starts_with('/') || parts.contains(&"..") {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let base = openat(CWD, volume, PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?;
-    let found = found_or_made(&base, &parts)?;
-    let (base, found) = (place_of(&base)?, place_of(&found)?);
-    let inside = found.strip_prefix(&base).map_err(|_| io::Error::from(Errno::XDEV))?;
-    Ok(inside.to_owned())
+    find_or_make(&beneath::folder(volume)?, &parts)?;
+    Ok(parts.iter().collect())
 }
 
-fn found_or_made(base: &OwnedFd, parts: &[&str]) -> io::Result<OwnedFd> {
+fn find_or_make(base: &OwnedFd, parts: &[&str]) -> io::Result<()> {
     let mut reached = base.try_clone()?;
     for count in 1..=parts.len() {
-        let prefix = parts[..count].join("/");
-        match beneath(base.as_fd(), &prefix) {
+        match beneath::open(base, &parts[..count].iter().collect::<PathBuf>()) {
             Ok(next) => reached = next,
             Err(Errno::NOENT) => {
                 let bits = Mode::from_raw_mode(fstat(base)?.st_mode & 0o7777);
-                return made(reached, &parts[count - 1..], bits);
+                return make(reached, &parts[count - 1..], bits);
             }
             Err(e) => return Err(e.into()),
         }
     }
-    Ok(reached)
+    Ok(())
 }
 
 /// Makes the folders one below the other. A link that points to nothing is not followed: it exists.
-fn made(mut parent: OwnedFd, parts: &[&str], bits: Mode) -> io::Result<OwnedFd> {
+fn make(mut parent: OwnedFd, parts: &[&str], bits: Mode) -> io::Result<()> {
     for part in parts {
         mkdirat(&parent, *part, Mode::RWXU)?;
         let child = openat(&parent, *part, REAL_FOLDER, Mode::empty())?;
         fchmod(&child, bits)?;
         parent = child;
     }
-    Ok(parent)
-}
-
-/// Opens a path below a folder; links are followed as long as they stay below.
-fn beneath(base: BorrowedFd<'_>, path: &str) -> rustix::io::Result<OwnedFd> {
-    let rules = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    // The kernel says "again" when something was renamed meanwhile and it cannot be sure.
-    for _ in 0..16 {
-        match openat2(base, path, PATH_ONLY, Mode::empty(), rules) {
-            Err(Errno::AGAIN) => {}
-            // Old kernels and some sandboxes do not have the call.
-            Err(Errno::NOSYS | Errno::PERM) => return without_links(base, path),
-            other => return other,
-        }
-    }
-    Err(Errno::AGAIN)
-}
-
-/// The same, but no link is followed at all.
-fn without_links(base: BorrowedFd<'_>, path: &str) -> rustix::io::Result<OwnedFd> {
-    let mut reached = openat(base, ".", PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?;
-    for part in path.split('/') {
-        reached = openat(&reached, part, PATH_ONLY | OFlags::NOFOLLOW, Mode::empty())?;
-        if rustix::fs::FileType::from_raw_mode(fstat(&reached)?.st_mode).is_symlink() {
-            return Err(Errno::LOOP);
-        }
-    }
-    Ok(reached)
-}
-
-fn place_of(fd: &OwnedFd) -> io::Result<PathBuf> {
-    std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{inside, without_links};
+    use super::ensure;
     use std::fs;
-    use std::os::fd::AsFd as _;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::path::{Path, PathBuf};
 
@@ -128,12 +93,12 @@ mod tests {
             ("v1", "v1"),
             ("v1/file", "v1/file"),
             ("./v1//file", "v1/file"),
-            ("current", "v1"),
-            ("current/file", "v1/file"),
+            ("current", "current"),
+            ("current/file", "current/file"),
             ("", ""),
             (".", ""),
         ] {
-            assert_eq!(inside(&place.volume, sub_path).unwrap(), Path::new(found), "{sub_path}");
+            assert_eq!(ensure(&place.volume, sub_path).unwrap(), Path::new(found), "{sub_path}");
         }
     }
 
@@ -141,13 +106,13 @@ mod tests {
     fn what_is_not_there_is_made_like_the_volume() {
         let place = place();
         fs::set_permissions(&place.volume, fs::Permissions::from_mode(0o2775)).unwrap();
-        assert_eq!(inside(&place.volume, "a/b/c").unwrap(), Path::new("a/b/c"));
-        assert_eq!(inside(&place.volume, "current/logs").unwrap(), Path::new("v1/logs"));
+        assert_eq!(ensure(&place.volume, "a/b/c").unwrap(), Path::new("a/b/c"));
+        assert_eq!(ensure(&place.volume, "current/logs").unwrap(), Path::new("current/logs"));
         for made in ["a", "a/b", "a/b/c", "v1/logs"] {
             let mode = fs::metadata(place.volume.join(made)).unwrap().permissions().mode();
             assert_eq!(mode & 0o7777, 0o2775, "{made}");
         }
-        assert_eq!(inside(&place.volume, "a/b/c").unwrap(), Path::new("a/b/c"));
+        assert_eq!(ensure(&place.volume, "a/b/c").unwrap(), Path::new("a/b/c"));
     }
 
     #[test]
@@ -174,20 +139,10 @@ mod tests {
             "v1/file/below",
             "a\0b",
         ] {
-            assert!(inside(&place.volume, sub_path).is_err(), "{sub_path:?}");
+            assert!(ensure(&place.volume, sub_path).is_err(), "{sub_path:?}");
         }
         let left: Vec<_> =
             fs::read_dir(&place.outside).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(left, ["secret"]);
-    }
-
-    #[test]
-    fn the_way_without_the_kernels_help_follows_no_link() {
-        let place = place();
-        let base = fs::File::open(&place.volume).unwrap();
-        assert!(without_links(base.as_fd(), "v1/file").is_ok());
-        for sub_path in ["current", "current/file", "up/secret", "absolute", "loop"] {
-            assert!(without_links(base.as_fd(), sub_path).is_err(), "{sub_path}");
-        }
     }
 }
