@@ -3,6 +3,7 @@
 //!
 //! Everything here runs in processes forked by the holder. Must not know other containers.
 
+mod confine;
 pub(crate) mod init;
 pub(crate) mod privileges;
 mod program;

@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{DumpableBehavior, Pid as RustixPid, Rlimit, Signal, pidfd_open};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use super::confine;
 use super::privileges::Rights;
 use super::program::{self, Program};
 use super::terminal::Terminals;
@@ -88,6 +89,8 @@ struct Init {
     rights: Rights,
     descriptors: Rlimit,
     first: bool,
+    /// Its seccomp filter is that of the container's programs.
+    filtered: bool,
     user: User,
     terminals: Terminals,
     /// The container's own program, for its user namespace.
@@ -123,6 +126,7 @@ impl Init {
         let signals = sys::child_signals().or_refuse(machine, step)?;
         let proc = Proc::open().or_refuse(machine, step)?;
         let (stdio, terminal) = connected(birth.stdio, &terminals, &spec.user)?;
+        let (go, gate) = std::io::pipe().or_refuse(machine, step)?;
         let (pid, report) = program::start(&Program {
             argv: &spec.argv,
             env: &spec.env,
@@ -135,8 +139,13 @@ impl Init {
             rights: birth.rights,
             descriptors: birth.descriptors,
             peer: None,
+            filtered: false,
+            go: Some(go.as_fd()),
         })
         .or_refuse(machine, || "forking the program".to_owned())?;
+        // The program, which takes what it may have from what the init has, begins after this.
+        let filtered = confine::init(&spec.user, &spec.privileges, birth.rights)?;
+        rustix::io::write(&gate, &[0]).or_refuse(machine, step)?;
         Ok(Self {
             control: birth.control,
             signals,
@@ -145,6 +154,7 @@ impl Init {
             rights: birth.rights,
             descriptors: birth.descriptors,
             first: birth.first,
+            filtered,
             user: spec.user.clone(),
             terminals,
             peer: RustixPid::from_raw(pid)
@@ -255,6 +265,8 @@ impl Init {
             rights: self.rights,
             descriptors: self.descriptors,
             peer: self.peer.as_ref().filter(|_| same).map(AsFd::as_fd),
+            filtered: self.filtered,
+            go: None,
         })
         .or_refuse(RefusalKind::Machine, || "forking the program".to_owned())?;
         let (exec, report) = (Some(spec.exec.clone()), Some(report));
@@ -395,12 +407,15 @@ fn plain_mounts<'a>(mounts: impl Iterator<Item = &'a Mount>) -> Result<(), Refus
     Ok(())
 }
 
-/// The init of a PID namespace that several containers share: it only waits for orphans.
-pub(crate) fn pause() -> i32 {
+/// The init of a PID namespace that several containers share: it only waits for orphans. A byte from
+/// `go` says that the holder has looked into it, which nobody can afterwards.
+pub(crate) fn pause(go: &OwnedFd) -> i32 {
     let waited = || -> io::Result<()> {
-        sys::close_all_but(&[0, 1, 2])?;
+        sys::close_all_but(&[0, 1, 2, go.as_raw_fd()])?;
         let signals = sys::child_signals()?;
         memory::forget_code();
+        rustix::io::read(go, &mut [0])?;
+        confine::pause().map_err(io::Error::other)?;
         loop {
             match poll(&mut [PollFd::new(&signals, PollFlags::IN)], None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}

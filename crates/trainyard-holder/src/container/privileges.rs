@@ -25,15 +25,16 @@ pub(crate) struct Rights {
     pub(crate) rootless: bool,
 }
 
-const NOT_PERMITTED: RefusalKind = RefusalKind::NotPermitted;
+pub(super) const NOT_PERMITTED: RefusalKind = RefusalKind::NotPermitted;
 
 /// Becomes the user and gives up everything else. `peer` is a process of the container whose user
-/// namespace is joined instead of making another like it.
+/// namespace is joined instead of making another like it. `filtered`: the seccomp filter is on already.
 pub(crate) fn assume(
     user: &User,
     privileges: &Privileges,
     rights: Rights,
     peer: Option<BorrowedFd<'_>>,
+    filtered: bool,
 ) -> Result<(), Refusal> {
     // A plain process without root has nothing to keep or drop, and no right to drop it.
     let powerless = rights.rootless && rights.isolation == Isolation::Processes;
@@ -45,12 +46,9 @@ pub(crate) fn assume(
     if privileges.no_new_privileges {
         set_no_new_privs(true).or_refuse(NOT_PERMITTED, step)?;
     }
-    if privileges.seccomp {
-        let install = |filters: Filters| {
-            filters.programs().iter().try_for_each(|program| sys::install_filter(program))
-        };
+    if privileges.seccomp && !filtered {
         Filters::new(kept)
-            .and_then(install)
+            .and_then(|filters| filters.install())
             .or_refuse(NOT_PERMITTED, || "installing the seccomp filter".to_owned())?;
     }
     if powerless {
@@ -67,7 +65,7 @@ pub(crate) fn assume(
 }
 
 /// The capabilities that a list names, which must be ours to give; none when nobody `can_have` any.
-fn kept(names: &[String], can_have: bool) -> Result<CapabilitySet, Refusal> {
+pub(super) fn kept(names: &[String], can_have: bool) -> Result<CapabilitySet, Refusal> {
     let held = capabilities(None)
         .or_refuse(NOT_PERMITTED, || "reading capabilities".to_owned())?
         .permitted;
@@ -173,7 +171,7 @@ fn change_user(user: &User) -> Result<(), Refusal> {
 }
 
 /// Takes all but these from what any program started later could get.
-fn bound(kept: CapabilitySet) -> io::Result<()> {
+pub(super) fn bound(kept: CapabilitySet) -> io::Result<()> {
     for bit in 0..64 {
         let one = CapabilitySet::from_bits_retain(1 << bit);
         if kept.contains(one) {

@@ -40,6 +40,10 @@ pub(crate) struct Program<'a> {
     pub(crate) descriptors: Rlimit,
     /// A process of the container to share the user namespace with.
     pub(crate) peer: Option<BorrowedFd<'a>>,
+    /// Whether the init's seccomp filter is the program's too.
+    pub(crate) filtered: bool,
+    /// A byte is read from it before the program begins.
+    pub(crate) go: Option<BorrowedFd<'a>>,
 }
 
 /// Forks the program; what failed before it ran can be read from the pipe, by [`outcome`].
@@ -95,12 +99,17 @@ fn run(program: &Program<'_>, placed: bool) -> Result<std::convert::Infallible, 
     rustix::process::chdir(program.cwd).or_refuse(RefusalKind::NoSuchProgram, || {
         format!("entering the working directory {}", program.cwd.display())
     })?;
-    privileges::assume(program.user, program.privileges, program.rights, program.peer)?;
+    let Program { user, privileges, rights, peer, filtered, .. } = *program;
+    privileges::assume(user, privileges, rights, peer, filtered)?;
     // After the change of user, which takes it away.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .or_refuse(machine, || "binding the program to its container".to_owned())?;
     sys::close_on_exec_from(3).or_refuse(machine, step)?;
     sys::reset_signals();
+    if let Some(go) = program.go {
+        rustix::io::read(go, &mut [0])
+            .or_refuse(machine, || "waiting for the container's init".to_owned())?;
+    }
     execute(program.argv, program.env)
 }
 

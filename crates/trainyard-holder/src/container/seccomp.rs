@@ -13,6 +13,8 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
+use crate::sys;
+
 /// Denied unless the capability is kept.
 const DENIED: [(CapabilitySet, &[i64]); 8] = [
     (
@@ -101,6 +103,21 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
+    /// For a process that still has to enter a user namespace: it may make namespaces, and can mount
+    /// nothing in them.
+    pub(crate) fn without_mounts() -> io::Result<Self> {
+        let mut denied = BTreeMap::new();
+        let entering = [libc::SYS_unshare, libc::SYS_setns];
+        let calls = DENIED.iter().flat_map(|(_, calls)| calls.iter().copied());
+        for call in calls.chain(ALWAYS_DENIED).chain(ARCHITECTURE_DENIED) {
+            if !entering.contains(&call) {
+                denied.insert(call, Vec::new());
+            }
+        }
+        with_twins(&mut denied);
+        Ok(Self { programs: vec![compiled(denied, libc::EPERM)?] })
+    }
+
     /// For a container that keeps these capabilities.
     pub(crate) fn new(kept: CapabilitySet) -> io::Result<Self> {
         let mut denied: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
@@ -117,11 +134,7 @@ impl Filters {
             // Its flags lie in memory, where a filter cannot look; without it, libraries use clone.
             unknown.insert(libc::SYS_clone3, Vec::new());
         }
-        if cfg!(target_arch = "x86_64") {
-            let twins: Vec<_> = denied.keys().map(|call| call | X32).collect();
-            denied.extend(twins.into_iter().map(|call| (call, Vec::new())));
-            denied.extend([520, 521, 528, 545].map(|call| (call | X32, Vec::new())));
-        }
+        with_twins(&mut denied);
         let mut programs = vec![compiled(denied, libc::EPERM)?];
         if !unknown.is_empty() {
             programs.push(compiled(unknown, libc::ENOSYS)?);
@@ -129,8 +142,18 @@ impl Filters {
         Ok(Self { programs })
     }
 
-    pub(crate) fn programs(&self) -> &[BpfProgram] {
-        &self.programs
+    /// Puts them on, for this process and all that it will start.
+    pub(crate) fn install(&self) -> io::Result<()> {
+        self.programs.iter().try_for_each(|program| sys::install_filter(program))
+    }
+}
+
+/// Denies the x32 twins of what is denied, and the calls that only x32 has.
+fn with_twins(denied: &mut BTreeMap<i64, Vec<SeccompRule>>) {
+    if cfg!(target_arch = "x86_64") {
+        let twins: Vec<_> = denied.keys().map(|call| call | X32).collect();
+        denied.extend(twins.into_iter().map(|call| (call, Vec::new())));
+        denied.extend([520, 521, 528, 545].map(|call| (call | X32, Vec::new())));
     }
 }
 

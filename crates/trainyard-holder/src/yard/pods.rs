@@ -223,10 +223,15 @@ impl Yard {
         }
         pod.spaces = Some(spaces);
         if spec.share_processes {
-            let pid = sys::fork(libc::CLONE_NEWPID, init::pause).or_refuse(machine, step)?;
-            let pids = self.proc.of_process(pid, "ns/pid").inspect_err(|_| {
-                drop(sys::kill(pid, libc::SIGKILL));
+            let (go, gate) = std::io::pipe().or_refuse(machine, step)?;
+            let go = OwnedFd::from(go);
+            let pause = || init::pause(&go);
+            let pid = sys::fork(libc::CLONE_NEWPID, pause).or_refuse(machine, step)?;
+            let looked = self.proc.of_process(pid, "ns/pid").and_then(|pids| {
+                rustix::io::write(&gate, &[0])?;
+                Ok(pids)
             });
+            let pids = looked.inspect_err(|_| drop(sys::kill(pid, libc::SIGKILL)));
             pod.pause = Some(Pause { pid, pids: pids.or_refuse(machine, step)? });
         }
         Ok(())

@@ -57,6 +57,39 @@ fn a_filter_without_no_new_privileges_can_be_had() {
     });
 }
 
+// The init had all capabilities and no filter: a program with CAP_SYS_PTRACE took it over, opened
+// files of the machine by their handles and made devices.
+#[test]
+fn the_first_processes_of_a_pod_keep_nothing_that_reaches_the_machine() {
+    as_each(|who| {
+        let Some(bed) = Bed::new(who) else { return };
+        bed.add("p", 1);
+        let mut shared = bed.pod("shared", 2);
+        shared.share_processes = true;
+        bed.ask(trainyard_holder::protocol::Request::AddPod(Box::new(shared))).unwrap();
+        let field = |text: &str, name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+            line.split_once(":\t").unwrap().1.to_owned()
+        };
+        let script = "grep -E '^(Cap|Seccomp)' /proc/1/status";
+        for (pod, kept) in [("p", true), ("shared", false)] {
+            let mut spec = bed.container(pod, &format!("c-{pod}"), script);
+            spec.privileges.capabilities = vec!["CAP_SYS_PTRACE".to_owned()];
+            let (text, _) = bed.run(spec);
+            assert_eq!(field(&text, "Seccomp"), "2", "{text}");
+            for set in ["CapPrm", "CapEff", "CapBnd"] {
+                let bits = u64::from_str_radix(&field(&text, set), 16).unwrap();
+                // DAC_READ_SEARCH, SYS_MODULE, SYS_RAWIO, SYS_CHROOT, SYS_ADMIN, SYS_BOOT, MKNOD.
+                for bit in [2, 16, 17, 18, 21, 22, 27] {
+                    assert_eq!(bits >> bit & 1, 0, "bit {bit} of {set}: {text}");
+                }
+                // KILL, without which nothing of another user could be ended.
+                assert_eq!(bits >> 5 & 1 == 1, kept, "{set}: {text}");
+            }
+        }
+    });
+}
+
 #[test]
 fn another_user_is_who_it_says() {
     as_each(|who| {

@@ -9,22 +9,23 @@ use k8s_openapi::api::core::v1::{
 use trainyard_holder::protocol::{Privileges, User};
 
 /// Rights that uid 0 keeps unless told otherwise: what containers are used to, without those that
-/// make devices or write the kernel's logs.
-const USUAL: [&str; 11] = [
+/// make devices, write the kernel's logs or send packets in another pod's name.
+const USUAL: [&str; 10] = [
     "CHOWN",
     "DAC_OVERRIDE",
     "FOWNER",
     "FSETID",
     "KILL",
     "NET_BIND_SERVICE",
-    "NET_RAW",
     "SETGID",
     "SETPCAP",
     "SETUID",
     "SYS_CHROOT",
 ];
-/// Rights that stay inside the sandbox and may be asked for.
-const GRANTABLE: [&str; 4] = ["IPC_LOCK", "NET_ADMIN", "SYS_NICE", "SYS_PTRACE"];
+/// Rights that stay inside the sandbox and may be asked for. `SYS_PTRACE` is not among them, because
+/// the first process of a container is the node's and not the container's, nor `SYS_NICE`, with
+/// which a program comes before everything else on the machine.
+const GRANTABLE: [&str; 3] = ["IPC_LOCK", "NET_ADMIN", "NET_RAW"];
 
 /// A context that cannot be honoured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +84,7 @@ fn context_given(
     let whole = pod.spec.as_ref().and_then(|spec| spec.security_context.clone());
     let whole = whole.unwrap_or_default();
     let own = container.security_context.clone().unwrap_or_default();
+    let host_network = pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true));
     refuse_what_cannot_be(container, &whole, &own)?;
     let id = |id: i64| u32::try_from(id).unwrap_or(u32::MAX);
     let uid = own.run_as_user.or(whole.run_as_user).map(id).or(image_user).unwrap_or(0);
@@ -99,7 +101,7 @@ fn context_given(
     let user = User { uid, gid: own.run_as_group.or(whole.run_as_group).map_or(0, id), groups };
     let seccomp = own.seccomp_profile.as_ref().or(whole.seccomp_profile.as_ref());
     let privileges = Privileges {
-        capabilities: capabilities(container, own.capabilities.as_ref())?,
+        capabilities: capabilities(container, own.capabilities.as_ref(), host_network)?,
         no_new_privileges: own.allow_privilege_escalation != Some(true),
         seccomp: seccomp.is_none_or(|profile| profile.type_ != "Unconfined"),
         read_only_root: own.read_only_root_filesystem == Some(true),
@@ -133,9 +135,27 @@ fn refuse_what_cannot_be(
     Ok(())
 }
 
+/// Why a capability is not given.
+fn ungranted(name: &str) -> &'static str {
+    match name {
+        "SYS_PTRACE" => {
+            "it would reach beyond the sandbox; debuggers and profilers reach programs of their own \
+             user without it"
+        }
+        "SYS_NICE" => {
+            "it would reach beyond the sandbox: programs could come before all others on the machine; \
+             remove it"
+        }
+        _ => {
+            "it would reach beyond the sandbox; what may be added is IPC_LOCK, NET_ADMIN and NET_RAW"
+        }
+    }
+}
+
 fn capabilities(
     container: &Container,
     asked: Option<&Capabilities>,
+    host_network: bool,
 ) -> Result<Vec<String>, SecurityError> {
     let mut kept: BTreeSet<String> = USUAL.iter().map(|&name| name.to_owned()).collect();
     let bare = |name: &String| {
@@ -154,8 +174,14 @@ fn capabilities(
         if !USUAL.contains(&name.as_str()) && !GRANTABLE.contains(&name.as_str()) {
             return Err(SecurityError::Unsupported {
                 field: format!("capability {name} of container {}", container.name),
-                why: "it would reach beyond the sandbox; what may be added is IPC_LOCK, NET_ADMIN, \
-                      SYS_NICE and SYS_PTRACE",
+                why: ungranted(&name),
+            });
+        }
+        if name == "NET_ADMIN" && host_network {
+            return Err(SecurityError::Unsupported {
+                field: format!("capability NET_ADMIN of container {}", container.name),
+                why: "with hostNetwork it would change the network of all pods of the node that have \
+                      that; remove one of the two",
             });
         }
         kept.insert(name);
@@ -208,12 +234,27 @@ mod tests {
 
     #[test]
     fn rights_are_dropped_before_they_are_added() {
-        let asked =
-            json!({"capabilities": {"drop": ["ALL"], "add": ["CAP_NET_RAW", "sys_ptrace"]}});
+        let asked = json!({"capabilities": {"drop": ["ALL"], "add": ["CAP_NET_RAW", "ipc_lock"]}});
         let (_, privileges) = read(&json!({}), &asked).unwrap();
-        assert_eq!(privileges.capabilities, ["CAP_NET_RAW", "CAP_SYS_PTRACE"]);
+        assert_eq!(privileges.capabilities, ["CAP_IPC_LOCK", "CAP_NET_RAW"]);
         let (_, usual) = read(&json!({}), &json!({})).unwrap();
         assert_eq!(usual.capabilities.len(), USUAL.len());
+        assert!(!usual.capabilities.contains(&"CAP_NET_RAW".to_owned()));
+    }
+
+    #[test]
+    fn what_reaches_beyond_the_sandbox_is_never_added() {
+        for name in ["SYS_PTRACE", "sys_nice", "CAP_SYS_ADMIN", "DAC_READ_SEARCH", "MKNOD", "ALL"] {
+            let error = read(&json!({}), &json!({"capabilities": {"add": [name]}})).unwrap_err();
+            assert!(error.to_string().contains("beyond the sandbox"), "{error}");
+        }
+        let pod: Pod = serde_json::from_value(json!({"spec": {"hostNetwork": true, "containers": [
+            {"name": "c", "securityContext": {"capabilities": {"add": ["NET_ADMIN"]}}},
+        ]}}))
+        .unwrap();
+        let container = pod.spec.as_ref().unwrap().containers[0].clone();
+        let error = context_given(&pod, &container, None, true).unwrap_err().to_string();
+        assert!(error.contains("hostNetwork"), "{error}");
     }
 
     #[test]
