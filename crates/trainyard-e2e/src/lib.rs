@@ -22,6 +22,7 @@ pub mod raw;
 pub mod real_kubelet;
 pub mod referee;
 pub mod rest;
+mod rotation;
 pub mod run;
 pub(crate) mod scenarios;
 pub mod seen;

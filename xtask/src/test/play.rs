@@ -88,6 +88,9 @@ impl Run {
         if let Some(binary) = &programs.binary {
             command.env(BINARY, binary);
         }
+        if self.ci {
+            command.env(LONG.0, LONG.1);
+        }
         if self.write_docs {
             command.env("TRAINYARD_WRITE_DOCS", "1");
         }

@@ -190,7 +190,16 @@ impl Tier {
 
     /// Does it run the binary?
     pub(crate) fn runs_binary(self) -> bool {
-        matches!(self, Self::Node | Self::Run | Self::Yard | Self::Examples | Self::Kubelet)
+        matches!(
+            self,
+            Self::Cluster
+                | Self::Node
+                | Self::Run
+                | Self::Yard
+                | Self::Examples
+                | Self::Kubelet
+                | Self::Referee
+        )
     }
 
     /// Does it run what [`Self::Build`] compiles? It also consists of tests with names then.

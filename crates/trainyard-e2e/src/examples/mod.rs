@@ -46,7 +46,8 @@ fn groups() -> Vec<Group> {
             config: None,
             flags: &[],
             examples: vec![
-                Case::new("digits", digits::play),
+                Case::new("digits/in_pieces", digits::in_pieces),
+                Case::new("digits/in_one_file", digits::play),
                 Case::new("multiworker", multiworker::play),
             ],
         },

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anyhow::Result;
 use libtest_mimic::{Completion, Trial};
 
 use super::second::Second;
@@ -45,6 +46,15 @@ pub(super) enum Tries {
     Twice,
 }
 
+impl Tries {
+    fn play(self, second: &Second, name: &str, play: impl Fn() -> Result<()>) -> Result<()> {
+        match self {
+            Self::Once => play(),
+            Self::Twice => second.play(name, play),
+        }
+    }
+}
+
 impl<F: 'static> Phase<F> {
     /// Cases on what is there for them, each tried a second time when it fails.
     pub(crate) fn new(ground: &Arc<impl Ground<F>>, cases: Vec<Case<F>>) -> Self {
@@ -75,11 +85,7 @@ impl<F: 'static> Phase<F> {
             let slow = Arc::clone(slow);
             Trial::test(case.name.clone(), move || {
                 let play = || slow.play(&case.name, || ground.play(&case));
-                let played = match tries {
-                    Tries::Once => play(),
-                    Tries::Twice => second.play(&case.name, play),
-                };
-                played.map_err(|error| format!("{error:#}").into())
+                tries.play(&second, &case.name, play).map_err(|error| format!("{error:#}").into())
             })
         };
         cases.into_iter().map(trial).collect()
@@ -108,7 +114,22 @@ impl<F: 'static> Phase<F> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    #[test]
+    fn what_does_not_depend_on_time_has_one_try() {
+        for (tries, count) in [(Tries::Once, 1), (Tries::Twice, 2)] {
+            let played = Cell::new(0);
+            let failed = tries.play(&Second::default(), "a/b", || {
+                played.set(played.get() + 1);
+                anyhow::bail!("wrong")
+            });
+            assert!(failed.is_err());
+            assert_eq!(played.get(), count);
+        }
+    }
 
     #[test]
     fn the_command_line_says_how_many_run_at_a_time_but_for_those_that_must_be_alone() {

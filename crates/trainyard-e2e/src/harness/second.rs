@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::Result;
 
 /// More cases than this that need a second try, and the tier has failed.
-pub(super) const MOST: usize = 3;
+const MOST: usize = 3;
 
 /// What second tries there were.
 #[derive(Debug, Default)]
@@ -43,6 +43,12 @@ impl Second {
         self.with(|told| told.passed)
     }
 
+    /// Why the tier has failed although every case has passed, if so.
+    pub(super) fn complaint(&self) -> Option<String> {
+        let is_excessive = self.passed() > MOST;
+        is_excessive.then(|| format!("more than {MOST} cases passed only at a second try"))
+    }
+
     fn with<T>(&self, action: impl FnOnce(&mut Told) -> T) -> T {
         action(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -76,5 +82,18 @@ mod tests {
         assert_eq!(second.passed(), 1);
         assert_eq!(stumble(&second, 2), (2, false));
         assert_eq!((second.take_lines().len(), second.passed()), (1, 1));
+    }
+
+    #[test]
+    fn many_second_tries_are_a_failure() {
+        let second = Second::default();
+        for _ in 0..MOST {
+            assert_eq!(stumble(&second, 1), (2, true));
+            assert_eq!(second.complaint(), None);
+        }
+        assert_eq!(stumble(&second, 2), (2, false));
+        assert_eq!(second.complaint(), None);
+        assert_eq!(stumble(&second, 1), (2, true));
+        assert!(second.complaint().is_some_and(|words| words.contains("more than 3")));
     }
 }
