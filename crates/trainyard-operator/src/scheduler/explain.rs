@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use trainyard_sched::{
     Claim, Config, CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Explanation, GroupKey,
-    Node, Pod, PodGroup, PodName, PriorityClass, Queue, State, StorageClass, Volume,
+    Namespace, Node, Pod, PodGroup, PodName, PriorityClass, Queue, State, StorageClass, Volume,
     VolumeAttachment,
 };
 
@@ -74,7 +74,7 @@ fn note_of(unseen: &[Denied]) -> Option<String> {
     let names: Vec<_> = unseen.iter().map(|denied| denied.resource).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "you may not list {}: what is said of volumes and of pods that give way is without them",
+            "you may not list {}: what is said of volumes, namespaces and pods that give way is without them",
             names.join(", ")
         )
     })
@@ -103,6 +103,7 @@ async fn snapshot(client: kube::Client, options: &Options) -> Result<Snapshot, E
         Ok(Snapshot { state, unseen })
     } else {
         Err(Error::Forbidden { denied })
+    read::<Namespace>(&calls, &mut state, &mut unseen, Presence::Detail).await?;
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::migrated::driver_of;
 use super::objects::bytes;
 use crate::meta::Metadata;
 use crate::selector::Selector;
@@ -103,9 +104,9 @@ impl StorageClass {
         (!matches!(provisioner, "" | NO_PROVISIONER)).then_some(provisioner)
     }
 
-    /// Who is named as the maker of its volumes.
+    /// The driver that its volumes are attached by, if it is one.
     pub(crate) fn driver(&self) -> &str {
-        &self.facts.provisioner
+        driver_of(&self.facts.provisioner)
     }
 
     /// Whether volumes for a node with these labels may be made.

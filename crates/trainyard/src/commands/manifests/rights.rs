@@ -112,9 +112,8 @@ pub(super) fn explain_role(with_groups: bool) -> Value {
     let look = ["get", "list"];
     let mut labels = labels();
     labels["app.kubernetes.io/component"] = "access".into();
-    let mut rules: Vec<Value> = ["nodes", "pods", "persistentvolumeclaims", "persistentvolumes"]
-        .map(|resource| rule("", resource, &look))
-        .into();
+    let core = ["namespaces", "nodes", "pods", "persistentvolumeclaims", "persistentvolumes"];
+    let mut rules: Vec<Value> = core.map(|resource| rule("", resource, &look)).into();
     rules.push(rule(CLASSES, "priorityclasses", &look));
     let storage =
         ["storageclasses", "csinodes", "csidrivers", "csistoragecapacities", "volumeattachments"];

@@ -110,6 +110,7 @@ fn rights(objects: &[Value], kind: &str, name: &str) -> BTreeSet<String> {
 fn who_may_explain_reads_what_the_scheduler_reads_and_nobody_has_it_by_itself() {
     let objects = complete();
     let expected = [
+        "/namespaces: get list",
         "/nodes: get list",
         "/persistentvolumeclaims: get list",
         "/persistentvolumes: get list",
@@ -263,6 +264,7 @@ fn the_scheduler_may_do_exactly_this() {
     let expected = [
         "/events: create patch",
         "/nodes: list watch",
+        "/namespaces: list watch",
         "/persistentvolumeclaims: list patch watch",
         "/persistentvolumes: list patch watch",
         "/pods/binding: create",
