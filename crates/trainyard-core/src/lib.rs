@@ -9,6 +9,7 @@ pub mod config;
 mod container;
 #[cfg(test)]
 mod effort;
+pub mod end;
 mod min_resources;
 pub mod outcome;
 pub mod patch;
@@ -22,6 +23,7 @@ pub mod volcano;
 pub use aid::Aid;
 pub use child::Child;
 pub use config::{Config, Gang};
+pub use end::{EndedBy, culprit, ended_by};
 pub use outcome::{Outcome, Tongue, outcome_events};
 pub use phase::{InPlaceRestart, Phase};
 pub use plan::{Create, Delete, Event, EventType, Mark, Patch, Plan, Stage, Write};

@@ -6,10 +6,14 @@
 use std::{collections::BTreeMap, mem};
 
 use jiff::Timestamp;
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 use trainyard_api::{Meta, ReplicaId, ReplicaType, names, volcano::names as volcano};
 
 use crate::phase::{InPlaceRestart, Phase, phase};
+
+mod spec;
+
+use spec::SpecWire;
 
 /// What an object is for, by its labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +71,8 @@ pub struct PodView {
     pub deletion: Option<Deletion>,
     /// Its phase, as the kubelet publishes it once it has cleaned up after the containers.
     pub phase: Phase,
+    /// Whether its kubelet has published that it has ended, and with it all there is to say of that.
+    pub has_final_phase: bool,
     /// Why it is in that phase, in one word (`Evicted`, `NodeLost` …).
     pub reason: Box<str>,
     /// The same for people.
@@ -80,8 +86,6 @@ pub struct PodView {
     pub unreachable: Option<Unreachable>,
     /// Why it has no node: reason and message.
     pub unscheduled: Option<(Box<str>, Box<str>)>,
-    /// When the kubelet starts its containers again.
-    pub restart: InPlaceRestart,
     /// Its init containers.
     pub init_containers: Vec<ContainerView>,
     /// Its containers.
@@ -116,6 +120,8 @@ pub struct TaskView {
 pub struct ContainerView {
     /// Its name.
     pub name: Box<str>,
+    /// When the kubelet starts it again; of an init container that is `Always` it is a sidecar.
+    pub restart: InPlaceRestart,
     /// Restarts in place.
     pub restarts: i64,
     /// What it does.
@@ -184,6 +190,11 @@ impl PodView {
         })
     }
 
+    /// Its init containers that end before the others start: all but sidecars.
+    pub fn init_steps(&self) -> impl Iterator<Item = &ContainerView> {
+        self.init_containers.iter().filter(|container| container.restart != InPlaceRestart::Always)
+    }
+
     /// Restarts in place of all its containers.
     #[must_use]
     pub fn restarts(&self) -> i64 {
@@ -244,33 +255,6 @@ struct PodWire {
     spec: SpecWire,
     #[serde(default)]
     status: StatusWire,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct SpecWire {
-    restart_policy: Box<str>,
-    containers: Vec<ContainerSpecWire>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ContainerSpecWire {
-    restart_policy: Option<IgnoredAny>,
-}
-
-impl SpecWire {
-    fn restart(&self) -> InPlaceRestart {
-        if self.containers.iter().any(|container| container.restart_policy.is_some()) {
-            return InPlaceRestart::ByContainer;
-        }
-        match &*self.restart_policy {
-            "Never" => InPlaceRestart::Never,
-            "OnFailure" => InPlaceRestart::OnFailure,
-            // The API server's default.
-            _ => InPlaceRestart::Always,
-        }
-    }
 }
 
 #[derive(Default, Deserialize)]
@@ -355,13 +339,16 @@ impl From<PodWire> for PodView {
     fn from(wire: PodWire) -> Self {
         let PodWire { metadata: meta, spec, mut status } = wire;
         let is_ready = status.container_statuses.iter().all(|container| container.ready);
-        let init_containers: Vec<ContainerView> =
-            mem::take(&mut status.init_container_statuses).into_iter().map(Into::into).collect();
-        let containers: Vec<ContainerView> =
-            mem::take(&mut status.container_statuses).into_iter().map(Into::into).collect();
+        let init_containers: Vec<ContainerView> = mem::take(&mut status.init_container_statuses)
+            .into_iter()
+            .map(|wire| wire.with(|name| spec.restart_init(name)))
+            .collect();
+        let containers: Vec<ContainerView> = mem::take(&mut status.container_statuses)
+            .into_iter()
+            .map(|wire| wire.with(|name| spec.restart(name)))
+            .collect();
         let holds = |kind: &str, value: &str| status.condition(kind, value);
         let mark = holds("DisruptionTarget", "True");
-        let restart = spec.restart();
         Self {
             // Written together with the group's name, which is not kept.
             is_gang_member: meta.annotations.contains_key(volcano::LABEL_TASK)
@@ -381,8 +368,8 @@ impl From<PodWire> for PodView {
             unreachable: status.unreachable(),
             unscheduled: holds("PodScheduled", "False")
                 .map(|c| (c.reason.clone(), c.message.clone())),
-            phase: phase(status.phase, restart, mark.is_some(), &init_containers, &containers),
-            restart,
+            phase: phase(status.phase, mark.is_some(), &init_containers, &containers),
+            has_final_phase: status.phase.is_finished(),
             reason: status.reason,
             message: status.message,
             init_containers,
@@ -394,9 +381,9 @@ impl From<PodWire> for PodView {
     }
 }
 
-impl From<ContainerWire> for ContainerView {
-    fn from(wire: ContainerWire) -> Self {
-        let StateWire { waiting, running, terminated } = wire.state;
+impl ContainerWire {
+    fn with(self, restart: impl FnOnce(&str) -> InPlaceRestart) -> ContainerView {
+        let StateWire { waiting, running, terminated } = self.state;
         let state = if let Some(end) = terminated {
             ContainerState::Terminated {
                 exit_code: end.exit_code,
@@ -412,11 +399,12 @@ impl From<ContainerWire> for ContainerView {
             let wait = waiting.unwrap_or_default();
             ContainerState::Waiting { reason: wait.reason, message: wait.message }
         };
-        Self {
-            name: wire.name,
-            restarts: wire.restart_count,
+        ContainerView {
+            restart: restart(&self.name),
+            name: self.name,
+            restarts: self.restart_count,
             state,
-            last_end: wire.last_state.terminated,
+            last_end: self.last_state.terminated,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     child::Child,
     config::Gang,
     effort::of_time,
+    end::{EndedBy, culprit, ended_by},
     phase::Phase,
     plan::{Create, Write},
     tfjob::exit_code::is_retryable,
@@ -259,7 +260,7 @@ fn check_replacement(w: &World, pod: &PodView) {
     }
     assert_eq!(pod.phase, Phase::Failed, "S9: {} is deleted although it has not failed", pod.name);
     let policy = spec["restartPolicy"].as_str().unwrap();
-    let disrupted = pod.disrupted || &*pod.reason == "Evicted";
+    let disrupted = ended_by(pod, culprit(pod)) == EndedBy::Cluster;
     assert!(policy != "Never" || disrupted, "S8: {} is restarted", pod.name);
     if policy == "ExitCode" && !disrupted {
         let code =

@@ -16,7 +16,12 @@ use super::{
     failure::detail,
     roster::{Roster, Slot, Standing},
 };
-use crate::{config::Config, phase::InPlaceRestart, view::PodView};
+use crate::{
+    config::Config,
+    end::was_lost_in_place,
+    phase::InPlaceRestart,
+    view::{ContainerView, PodView},
+};
 
 /// Record of restarts of the whole job.
 pub(super) const JOB: &str = "job";
@@ -62,12 +67,15 @@ pub(super) fn count_in_place<'a>(roster: &Roster<'a>, status: &mut JobStatus) ->
     let mut restarted = Vec::new();
     for slot in &roster.slots {
         let judged = match slot.standing {
-            Standing::Live | Standing::Leaving | Standing::Completed | Standing::Failed(_) => true,
+            Standing::Live
+            | Standing::Ending(_)
+            | Standing::Leaving
+            | Standing::Completed
+            | Standing::Failed(_) => true,
             Standing::Missing | Standing::Replaced | Standing::Stale => false,
         };
         if let Some(pod) = slot.pod
             && judged
-            && pod.restart != InPlaceRestart::Never
             && count_in_place_of(status, slot.id, pod) > 0
         {
             restarted.push(pod);
@@ -217,9 +225,10 @@ fn note_restart(
     record.last_restart_time = Some(milliseconds(now));
 }
 
-/// Counts restarts in place of one pod that were not counted before; returns how many there were.
+/// Counts restarts in place of one pod that were not counted before; returns how many there were. Those of a
+/// node that starts anew are the cluster's.
 fn count_in_place_of(status: &mut JobStatus, id: ReplicaId, pod: &PodView) -> i64 {
-    let restarts = pod.restarts();
+    let restarts: i64 = restartable(pod).map(|container| container.restarts).sum();
     if restarts == 0 {
         return 0;
     }
@@ -230,14 +239,23 @@ fn count_in_place_of(status: &mut JobStatus, id: ReplicaId, pod: &PodView) -> i6
         record.replaced = false;
     }
     let new = (restarts - record.in_place).max(0);
+    let lost = if was_lost_in_place(pod) { restartable(pod).count() } else { 0 };
+    let lost = i64::try_from(lost).unwrap_or(i64::MAX).min(new);
     record.in_place = record.in_place.max(restarts);
-    record.restarts += new;
-    status.restarts += new;
-    new
+    record.disruptions += lost.min(1);
+    record.restarts += new - lost;
+    status.restarts += new - lost;
+    new - lost
+}
+
+/// The containers whose restarts in place are failures of the replica: a sidecar may come and go.
+fn restartable(pod: &PodView) -> impl Iterator<Item = &ContainerView> {
+    let all = pod.containers.iter().chain(pod.init_steps());
+    all.filter(|container| container.restart != InPlaceRestart::Never)
 }
 
 fn in_place_failure(pod: &PodView) -> Failure {
-    let restarted = pod.containers.iter().chain(&pod.init_containers).find(|c| c.restarts > 0);
+    let restarted = restartable(pod).find(|container| container.restarts > 0);
     let cause = restarted.map_or_else(Cause::default, |container| {
         let last = container.last_end.as_deref().cloned().unwrap_or_default();
         Cause {

@@ -3,18 +3,18 @@
 //! Puts every object of the job into its place, and says of each replica where it stands. Must not
 //! decide what happens next.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use trainyard_api::{JobStatus, ReplicaId, ReplicaType, TfJobSpec, names};
 
 use super::{
+    Observed,
     end::{Cause, End, end},
     indexes,
 };
 use crate::{
+    config::Config,
     phase::Phase,
     view::{PodView, Role, ServiceView},
 };
@@ -54,6 +54,9 @@ pub(super) enum Standing {
     Missing,
     /// Its pod waits or runs.
     Live,
+    /// Its program has ended, and until then somebody else may turn out to have ended it. It is taken for one
+    /// that runs.
+    Ending(Timestamp),
     /// Its pod is being deleted by somebody.
     Leaving,
     /// It has completed, now or earlier.
@@ -77,7 +80,11 @@ impl Slot<'_> {
     /// Returns true if its pod has started and not ended.
     #[must_use]
     pub(super) fn has_started(&self) -> bool {
-        self.standing == Standing::Live && self.pod.is_some_and(|pod| pod.phase == Phase::Running)
+        match self.standing {
+            Standing::Live => self.pod.is_some_and(|pod| pod.phase == Phase::Running),
+            Standing::Ending(_) => true,
+            _ => false,
+        }
     }
 }
 
@@ -85,17 +92,18 @@ impl<'a> Roster<'a> {
     /// Puts everybody into place.
     #[must_use]
     pub(super) fn new(
-        job: &str,
+        seen: &Observed<'a>,
         spec: &TfJobSpec,
         status: &JobStatus,
-        pods: &'a [Arc<PodView>],
-        services: &'a [Arc<ServiceView>],
+        now: Timestamp,
+        config: &Config,
     ) -> Self {
+        let job = &seen.job.metadata.name;
         let asked = |id: &ReplicaId| id.index < spec.count(id.kind);
         let mut by_id = BTreeMap::new();
         let mut surplus = Vec::new();
         let mut tensorboard = None;
-        for pod in pods {
+        for pod in seen.pods {
             match pod.role {
                 Role::Replica(id) if !is_named(job, id, &pod.name) => {}
                 Role::Replica(id) if asked(&id) => {
@@ -109,7 +117,7 @@ impl<'a> Roster<'a> {
         let mut known = BTreeMap::new();
         let mut surplus_services = Vec::new();
         let mut tensorboard_service = None;
-        for service in services {
+        for service in seen.services {
             match service.role {
                 Role::Replica(id) if !is_named(job, id, &service.name) => {}
                 Role::Replica(id) if asked(&id) => {
@@ -121,7 +129,7 @@ impl<'a> Roster<'a> {
             }
         }
         Self {
-            slots: slots(spec, status, &by_id),
+            slots: slots(spec, status, &by_id, |pod| end(pod, now, config)),
             surplus,
             services: known,
             surplus_services,
@@ -140,6 +148,7 @@ fn slots<'a>(
     spec: &TfJobSpec,
     status: &JobStatus,
     pods: &BTreeMap<ReplicaId, &'a PodView>,
+    judge: impl Fn(&PodView) -> End,
 ) -> Vec<Slot<'a>> {
     let mut slots = Vec::new();
     for (kind, replicas) in &spec.replicas {
@@ -147,7 +156,7 @@ fn slots<'a>(
         for index in 0..replicas.replicas {
             let id = ReplicaId { kind: *kind, index };
             let pod = pods.get(&id).copied();
-            let standing = standing(pod, id, completed.contains(&index), status);
+            let standing = standing(pod, id, completed.contains(&index), status, &judge);
             slots.push(Slot { id, pod, standing });
         }
     }
@@ -164,7 +173,13 @@ pub(super) fn completed(status: &JobStatus, kind: ReplicaType) -> BTreeSet<u32> 
         .unwrap_or_default()
 }
 
-fn standing(pod: Option<&PodView>, id: ReplicaId, completed: bool, status: &JobStatus) -> Standing {
+fn standing(
+    pod: Option<&PodView>,
+    id: ReplicaId,
+    completed: bool,
+    status: &JobStatus,
+    judge: impl Fn(&PodView) -> End,
+) -> Standing {
     let Some(pod) = pod else {
         return if completed { Standing::Completed } else { Standing::Missing };
     };
@@ -182,8 +197,9 @@ fn standing(pod: Option<&PodView>, id: ReplicaId, completed: bool, status: &JobS
     if replaced {
         return Standing::Replaced;
     }
-    match end(pod) {
+    match judge(pod) {
         End::Live => Standing::Live,
+        End::Ending(until) => Standing::Ending(until),
         End::Leaving => Standing::Leaving,
         End::Completed => Standing::Completed,
         End::Failed(cause) => Standing::Failed(cause),

@@ -8,7 +8,7 @@ use trainyard_api::volcano::{JobPhase, JobSpec};
 use super::{
     aids, commands, depends,
     draft::Draft,
-    finish, group, kill,
+    events, finish, group, kill,
     objects::{Builder, pod_name},
     plugins::{self, Plugin, Scene},
     reasons, timers, volumes,
@@ -65,6 +65,7 @@ pub(super) fn stage(mut draft: Draft<'_>, spec: &JobSpec) -> Plan {
     plan.push(needs);
     plan.push(pods);
     timers::look_ahead(&draft, &mut plan);
+    events::look_ahead(&draft, &mut plan);
     plan
 }
 

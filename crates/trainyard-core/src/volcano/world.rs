@@ -289,8 +289,10 @@ impl World {
     pub(crate) fn terminate(&mut self, place: &str, code: i64) {
         let reason = if code == 0 { "Completed" } else { "Error" };
         let message = format!("last words of {place}\n");
+        let now = self.now.to_string();
         self.pod(place)["status"] = json!({"phase": "Running", "containerStatuses": [{"name": "c",
-            "state": {"terminated": {"exitCode": code, "reason": reason, "message": message}}}]});
+            "state": {"terminated": {"exitCode": code, "reason": reason, "message": message,
+                "finishedAt": now}}}]});
     }
 
     /// The kubelet has restarted a container in place so often.

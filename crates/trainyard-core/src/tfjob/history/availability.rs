@@ -3,7 +3,7 @@
 use trainyard_api::{ConditionType, ReplicaStatus, ReplicaType};
 
 use super::{World, view};
-use crate::{phase::Phase, tfjob::indexes, view::PodView};
+use crate::{end::open_until, phase::Phase, tfjob::indexes, view::PodView};
 
 /// S10: a job at rest that says that it runs has no replica that started and does not run now; one
 /// whose replicas all run does not say anything else.
@@ -28,7 +28,7 @@ pub(super) fn check_running(w: &World) {
             let done = completed.contains(&index) || has_succeeded;
             // One that was deleted at its end may have been stopped.
             let is_leaving = pod.as_ref().is_some_and(|pod| pod.deletion.is_some());
-            let runs = pod.is_some_and(|pod| is_up(&pod, status.attempt));
+            let runs = pod.is_some_and(|pod| is_up(w, &pod, status.attempt));
             all_run &= runs || (done && !is_leaving);
             some_run |= runs;
             let says = status.is(ConditionType::Running);
@@ -41,8 +41,11 @@ pub(super) fn check_running(w: &World) {
     }
 }
 
-fn is_up(pod: &PodView, attempt: i64) -> bool {
-    pod.phase == Phase::Running
+/// Whether the pod runs, or has ended in a way that nobody can judge yet.
+fn is_up(w: &World, pod: &PodView, attempt: i64) -> bool {
+    let until = open_until(pod, w.config.final_phase_ms);
+    let is_open = pod.phase == Phase::Failed && until.is_some_and(|until| w.now < until);
+    (pod.phase == Phase::Running || is_open)
         && pod.deletion.is_none()
         && pod.unreachable.is_none()
         && pod.attempt == attempt
