@@ -77,7 +77,8 @@ async fn forbidden_log_is_named_and_the_others_are_shown(scene: &Scene) -> Resul
     let shown = logs_in_part(scene, &user, &[], &[&refused]).await?;
     equal("what is shown", shown.as_str(), "worker-0 | up\n")?;
     // Whoever follows is told at once, and goes on with the other.
-    let follow = logs_in_part(scene, &user, &["-f"], &[&refused, "a: Succeeded"]);
+    let said = [refused.as_str(), "a: Succeeded"];
+    let follow = logs_in_part(scene, &user, &["-f"], &said);
     let end = async {
         tokio::time::sleep(Duration::from_secs(2)).await;
         scene.end("a-worker-0", 0).await
