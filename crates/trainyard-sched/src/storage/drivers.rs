@@ -141,7 +141,8 @@ struct NodeFacts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct NodeSpec {
-    drivers: Vec<NodeDriver>,
+    /// `null` on a node without drivers, for Kubernetes' own list is never left out.
+    drivers: Option<Vec<NodeDriver>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -163,7 +164,7 @@ identified!(CsiNode, NodeWire);
 impl CsiNode {
     /// How many volumes of a driver the node can have; nothing if there is no limit.
     pub(crate) fn limit(&self, driver: &str) -> Option<i64> {
-        let found = self.facts.spec.drivers.iter().find(|one| one.name == driver);
+        let found = self.facts.spec.drivers.iter().flatten().find(|one| one.name == driver);
         found.and_then(|one| one.allocatable.as_ref()?.count)
     }
 
@@ -175,7 +176,7 @@ impl CsiNode {
     /// Whether any driver has a limit.
     pub(crate) fn has_limits(&self) -> bool {
         let count = |one: &NodeDriver| one.allocatable.as_ref().and_then(|some| some.count);
-        self.facts.spec.drivers.iter().any(|one| count(one).is_some())
+        self.facts.spec.drivers.iter().flatten().any(|one| count(one).is_some())
     }
 }
 
@@ -296,5 +297,21 @@ impl VolumeAttachment {
     pub(crate) fn volume(&self) -> Option<(&str, &str)> {
         let volume = self.facts.spec.source.persistent_volume_name.as_deref()?;
         Some((self.facts.spec.attacher.as_str(), volume)).filter(|(driver, _)| !driver.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_node_without_drivers_has_null_for_them() {
+        for spec in [json!({"drivers": null}), json!({"drivers": []}), json!({})] {
+            let node = json!({"metadata": {"name": "n"}, "spec": spec});
+            let node: CsiNode = serde_json::from_value(node).unwrap();
+            assert!(!node.has_limits() && node.limit("example.com").is_none(), "{node:?}");
+        }
     }
 }
