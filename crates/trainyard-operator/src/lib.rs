@@ -43,7 +43,7 @@ mod watch;
 mod writes;
 mod yard;
 
-pub use connect::connect;
+pub use connect::{connect, connect_each};
 pub use error::{Denied, Error};
 pub use health::Health;
 pub use metrics::Metrics;
