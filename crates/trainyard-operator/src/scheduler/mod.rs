@@ -45,7 +45,7 @@ use tally::Tally;
 use voice::Voice;
 use world::World;
 
-pub use explain::{explain, explain_all};
+pub use explain::{explain, explain_each};
 pub use trainyard_sched::{
     Constraint, Explanation, GroupKey, Holder, Remedy, Shortage, written as quantity,
 };

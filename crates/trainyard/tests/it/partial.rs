@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::mnist::{EVENTS, JOB, PODS, condition, event, events, job, list, runs, waits};
+use crate::mnist::{EVENTS, JOB, PODS, condition, event, events, job, list, pod, runs, waits};
 use crate::server::{Route, Server, refusal};
 
 const AWAY: &str = "Get \"https://10.0.0.3:10250/containerLogs/x\": dial tcp: no route to host";
@@ -213,6 +213,28 @@ fn explain_works_with_rights_in_one_namespace() {
     let shown: Value = serde_json::from_str(&ended.out).expect("JSON");
     assert_eq!(shown["notSeen"][1]["resource"], "nodes");
     assert_eq!(shown["waitingPods"][0]["replica"], "worker-3");
+}
+
+#[test]
+fn explain_tells_what_pods_wait_for_that_have_their_nodes() {
+    let status = json!({"phase": "Pending", "containerStatuses": [{"name": "tensorflow", "state":
+        {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]});
+    let placed = pod(0, "p0", &json!({"nodeName": "b"}), &status);
+    let own = json!({"kind": "Pod", "name": "mnist-worker-0"});
+    let mut old = event("Failed", "of a job of the same name before this one", &own);
+    old["lastTimestamp"] = json!("2025-12-30T00:00:00Z");
+    let all = [event("Failed", "no such image", &own), old];
+    let server = Server::with(vec![
+        Route::new(JOB, 200, job(1, &condition("Created"))),
+        Route::new(PODS, 200, list(&[placed])),
+        Route::new(EVENTS, 200, list(&all)),
+    ]);
+    let ended = server.run(&["explain", "mnist"]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let said = "tfjob.kubeflow.org/mnist: 1 pod has not started yet\n  \
+        pods       worker-0: ImagePullBackOff: no such image\n  event      ";
+    assert!(ended.out.starts_with(said), "{}", ended.out);
+    assert_eq!(ended.out.lines().count(), 3, "{}", ended.out);
 }
 
 #[test]

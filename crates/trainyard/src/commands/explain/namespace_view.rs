@@ -1,17 +1,22 @@
-//! Why a job waits as its own namespace tells it: for people who may not read nodes and queues.
+//! Why a job waits as its own namespace tells it: all there is for people who may not read nodes and
+//! queues, and for others what pods wait for that have their nodes.
 //!
 //! Conditions and events of the PodGroup and the pods in, text or JSON out. Pure.
 
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
+use trainyard_core::aid::GroupStatus;
+use trainyard_core::{Phase, PodView};
 use trainyard_operator::Denied;
 
 use super::words::Sheet;
 use super::{ROLE, groups};
 use crate::cluster::Kind;
 use crate::commands::job_logs::find::replica;
+use crate::commands::job_logs::wait::waits_for;
 use crate::present::{events, items, one_line, text};
 use crate::run::words::{counted, listed, some};
 
@@ -82,17 +87,42 @@ impl<'a> NamespaceView<'a> {
             sheet.line("queue", &queue(group));
             sheet.line("because", &because(group));
         }
-        for (why, replicas) in self.reasons() {
+        self.pods_and_events(&mut sheet, |_| true, now);
+        for Denied { resource, problem } in self.denied {
+            sheet.line("not seen", &format!("{resource}{}: {}", tells(resource), refusal(problem)));
+        }
+        if !self.denied.is_empty() {
+            sheet.line("rights", &self.rights());
+        }
+        sheet.0
+    }
+
+    /// Whether there is something to tell that an explanation about nodes does not.
+    pub(super) fn is_needed(&self) -> bool {
+        !self.denied.is_empty() || self.has_starting()
+    }
+
+    /// Whether pods have their nodes and have not started.
+    fn has_starting(&self) -> bool {
+        self.waiting.iter().any(|pod| pod.is_placed)
+    }
+
+    /// What these pods wait for, as lines of an explanation that is about nodes.
+    pub(super) fn starting(&self, now: Timestamp) -> String {
+        let mut sheet = Sheet(String::new());
+        if self.has_starting() {
+            self.pods_and_events(&mut sheet, |pod| pod.is_placed, now);
+        }
+        sheet.0
+    }
+
+    fn pods_and_events(&self, sheet: &mut Sheet, told: impl Fn(&Waiting) -> bool, now: Timestamp) {
+        for (why, replicas) in self.reasons(told) {
             sheet.line("pods", &format!("{}: {why}", some(&replicas, NAMED)));
         }
         for event in &self.events {
             sheet.line("event", &event_words(event, now));
         }
-        for Denied { resource, problem } in self.denied {
-            sheet.line("not seen", &format!("{resource}{}: {}", tells(resource), refusal(problem)));
-        }
-        sheet.line("rights", &self.rights());
-        sheet.0
     }
 
     /// Adds what is seen, and what is not, to an explanation for programs.
@@ -141,9 +171,9 @@ impl<'a> NamespaceView<'a> {
     }
 
     /// Each reason once, with the replicas it holds for, in their order.
-    fn reasons(&self) -> Vec<(&str, Vec<String>)> {
+    fn reasons(&self, told: impl Fn(&Waiting) -> bool) -> Vec<(&str, Vec<String>)> {
         let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-        for pod in &self.waiting {
+        for pod in self.waiting.iter().filter(|pod| told(pod)) {
             match reasons.iter_mut().find(|(why, _)| *why == pod.why) {
                 Some((_, replicas)) => replicas.push(pod.replica.clone()),
                 None => reasons.push((&pod.why, vec![pod.replica.clone()])),
@@ -169,25 +199,11 @@ fn has(count: usize) -> String {
 
 /// Why a pod does not run; none for one that does, or has.
 fn waiting(pod: &Value) -> Option<Waiting> {
-    if text(pod, &["status", "phase"]) != "Pending" {
-        return None;
-    }
+    PodView::of_json(pod).filter(|view| view.phase == Phase::Pending)?;
     let is_placed = !text(pod, &["spec", "nodeName"]).is_empty();
-    let unplaced = items(pod, &["status", "conditions"])
-        .find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False")
-        .map(|condition| (text(condition, &["reason"]), text(condition, &["message"])));
-    let container = ["initContainerStatuses", "containerStatuses"]
-        .into_iter()
-        .flat_map(|list| items(pod, &["status", list]))
-        .map(|status| &status["state"]["waiting"])
-        .find(|waiting| waiting.is_object())
-        .map(|waiting| (text(waiting, &["reason"]), text(waiting, &["message"])));
-    let why = match if is_placed { container } else { unplaced } {
-        Some((reason, "")) if !reason.is_empty() => reason.to_owned(),
-        Some((_, message)) if !is_placed && !message.is_empty() => one_line(message),
-        Some((reason, message)) if !message.is_empty() => {
-            format!("{reason}: {}", one_line(message))
-        }
+    let wait = waits_for(pod);
+    let why = match wait.words() {
+        words if words != "Pending" && !words.is_empty() => words,
         _ if is_placed => "its node has not said anything of it yet".to_owned(),
         _ => "no scheduler has said anything of it yet".to_owned(),
     };
@@ -217,11 +233,10 @@ fn queue(group: &Value) -> String {
     words
 }
 
-/// The last condition that speaks against the group.
+/// What speaks against the group now.
 fn because(group: &Value) -> String {
-    let last = items(group, &["status", "conditions"])
-        .rfind(|condition| condition["type"] == "Unschedulable" && condition["status"] == "True");
-    last.map_or_else(String::new, |condition| one_line(text(condition, &["message"])))
+    let status = GroupStatus::deserialize(&group["status"]).unwrap_or_default();
+    status.obstacle().map_or_else(String::new, |condition| one_line(&condition.message))
 }
 
 fn about(event: &Value) -> String {
@@ -341,6 +356,44 @@ tfjob.kubeflow.org/mnist: 2 pods have no node
     }
 
     #[test]
+    fn what_has_its_node_is_told_beside_an_explanation_about_nodes() {
+        let kind = Kind::example("kubeflow.org", "v1", "TFJob", "tfjobs", true);
+        let job = json!({"metadata": {"name": "mnist", "uid": "u"},
+            "status": {"conditions": [{"type": "Created", "status": "True"}]}});
+        let mut placed = pod(
+            0,
+            &json!({"phase": "Pending", "initContainerStatuses": [{"state": {"waiting":
+                {"reason": "ImagePullBackOff", "message": "no such image"}}}],
+                "containerStatuses": [{"state": {"waiting": {"reason": "PodInitializing"}}}]}),
+        );
+        placed["spec"]["nodeName"] = json!("a");
+        let pods = [placed, unplaced(1)];
+        let view = NamespaceView::of(&kind, &job, &[], &pods, &[], &[]);
+        assert!(view.is_needed());
+        let told = view.starting(Timestamp::UNIX_EPOCH);
+        assert_eq!(told, "  pods       worker-0: ImagePullBackOff: no such image\n");
+        let all = view.text("x", Timestamp::UNIX_EPOCH);
+        assert!(!all.contains("not seen") && !all.contains("rights"), "{all}");
+        let none = NamespaceView::of(&kind, &job, &[], &pods[1..], &[], &[]);
+        assert!(!none.is_needed() && none.starting(Timestamp::UNIX_EPOCH).is_empty());
+    }
+
+    #[test]
+    fn a_group_that_has_its_nodes_has_nothing_against_it() {
+        let condition = |kind: &str, at: &str| {
+            json!({"type": kind, "status": "True", "message": "2/2 tasks wait",
+                "lastTransitionTime": at})
+        };
+        let group = |scheduled: &str| {
+            json!({"status": {"phase": "Running", "conditions": [
+                condition("Scheduled", scheduled),
+                condition("Unschedulable", "2026-01-01T00:00:10Z")]}})
+        };
+        assert_eq!(because(&group("2026-01-01T00:00:20Z")), "");
+        assert_eq!(because(&group("2026-01-01T00:00:00Z")), "2/2 tasks wait");
+    }
+
+    #[test]
     fn a_job_that_is_not_let_in_has_no_pods_yet() {
         let kind = Kind::example("batch.volcano.sh", "v1alpha1", "Job", "jobs", true);
         let job = json!({"metadata": {"uid": "u"}, "status": {"state": {"phase": "Pending"}}});
@@ -350,6 +403,6 @@ tfjob.kubeflow.org/mnist: 2 pods have no node
         let waits = NamespaceView::of(&kind, &job, &group, &[], &[], &denied);
         assert!(waits.headline().starts_with("waits to be let into its queue"));
         let runs = NamespaceView::of(&kind, &job, &[], &[], &[], &denied);
-        assert_eq!(runs.headline(), "none of its pods waits; it is Pending");
+        assert_eq!(runs.headline(), "none of its pods waits for a node; it is Pending");
     }
 }
