@@ -4,6 +4,7 @@
 
 pub(crate) mod auth;
 mod binary;
+pub(crate) mod escalation;
 mod gate;
 mod impersonate;
 mod inside;

@@ -138,12 +138,13 @@ impl Core {
     }
 
     fn caller(&self, headers: &HeaderMap, peer: &Peer) -> Result<Caller, Failure> {
-        let certificate = match peer {
-            Peer::Inside(caller) => return Ok(caller.clone()),
-            Peer::Network(certificate) => certificate.as_ref(),
+        let caller = match peer {
+            Peer::Inside(caller) => caller.clone(),
+            Peer::Network(certificate) => {
+                let caller = self.doors.identify(&self.api, certificate.as_ref(), headers)?;
+                caller.ok_or_else(unauthorized)?
+            }
         };
-        let caller = self.doors.identify(&self.api, certificate, headers)?;
-        let caller = caller.ok_or_else(unauthorized)?;
         impersonate::in_whose_name(self.api.as_ref(), caller, headers)
     }
 
@@ -157,6 +158,14 @@ impl Core {
         verb: &'static str,
     ) -> Result<Response<Body>, Failure> {
         if path.group == kubelet::METRICS_GROUP {
+            let act = rights::Act {
+                verb,
+                group: kubelet::METRICS_GROUP,
+                resource: path.resource.clone(),
+                namespace: path.namespace.as_deref().unwrap_or_default(),
+                name: path.name.as_deref().unwrap_or_default(),
+            };
+            rights::check(self.api.as_ref(), &caller, &act)?;
             return self.kubelets.metrics(&self.api, &path, &query).await;
         }
         let rest = path.rest.clone();

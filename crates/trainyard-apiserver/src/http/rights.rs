@@ -57,17 +57,39 @@ pub(crate) fn check(world: &dyn World, caller: &Caller, act: &Act<'_>) -> Result
 
 /// Whether an identity may do something.
 pub(crate) fn may(world: &dyn World, caller: &Caller, act: &Act<'_>) -> bool {
-    if caller.groups.iter().any(|group| group == MASTERS) || asks_about_itself(act) {
-        return true;
-    }
+    is_master(caller)
+        || asks_about_itself(act)
+        || rules(world, caller, act.namespace).iter().any(|rule| grants(rule, act))
+}
+
+/// Whether no role has to say what somebody may do.
+pub(crate) fn is_master(caller: &Caller) -> bool {
+    caller.groups.iter().any(|group| group == MASTERS)
+}
+
+/// The rules that hold for somebody in a namespace, or outside all if it is empty.
+pub(crate) fn rules(world: &dyn World, caller: &Caller, namespace: &str) -> Vec<Value> {
     let everywhere = world.list(CLUSTER_ROLE_BINDINGS, None);
-    let inside = match act.namespace {
+    let inside = match namespace {
         "" => Vec::new(),
         namespace => world.list(ROLE_BINDINGS, Some(namespace)),
     };
-    everywhere.iter().chain(&inside).any(|binding| {
-        names(binding, caller) && role(world, binding).is_some_and(|role| grants(&role, act))
-    })
+    let bound = everywhere.iter().chain(&inside).filter(|binding| names(binding, caller));
+    let roles = bound.filter_map(|binding| {
+        let namespace = binding["metadata"]["namespace"].as_str().unwrap_or_default();
+        role(world, &binding["roleRef"], namespace)
+    });
+    roles.flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default()).collect()
+}
+
+/// The rules that need no role, as [`asks_about_itself`] has them.
+pub(crate) fn for_everybody() -> Vec<Value> {
+    let rule = |group: &str, resources: &[&str]| serde_json::json!({"verbs": ["create"], "apiGroups": [group], "resources": resources});
+    let access = ["selfsubjectaccessreviews", "selfsubjectrulesreviews"];
+    vec![
+        rule("authorization.k8s.io", &access),
+        rule("authentication.k8s.io", &["selfsubjectreviews"]),
+    ]
 }
 
 /// Everybody may ask who they are and what they may do.
@@ -95,32 +117,29 @@ fn names(binding: &Value, caller: &Caller) -> bool {
     })
 }
 
-fn role(world: &dyn World, binding: &Value) -> Option<Value> {
-    let name = binding["roleRef"]["name"].as_str()?;
-    match binding["roleRef"]["kind"].as_str()? {
+/// The role that a binding in this namespace, or outside all, refers to.
+pub(crate) fn role(world: &dyn World, reference: &Value, namespace: &str) -> Option<Value> {
+    let name = reference["name"].as_str()?;
+    match reference["kind"].as_str()? {
         "ClusterRole" => world.get(CLUSTER_ROLES, "", name),
-        "Role" => world.get(ROLES, binding["metadata"]["namespace"].as_str()?, name),
+        "Role" => world.get(ROLES, namespace, name),
         _ => None,
     }
 }
 
-fn grants(role: &Value, act: &Act<'_>) -> bool {
-    role["rules"].as_array().into_iter().flatten().any(|rule| {
-        let has = |key: &str, wanted: &str| {
-            let words = rule[key].as_array().into_iter().flatten().filter_map(Value::as_str);
-            words.into_iter().any(|word| word == "*" || word == wanted)
-        };
-        let named = rule["resourceNames"].as_array().is_none_or(Vec::is_empty)
-            || (!act.name.is_empty() && has("resourceNames", act.name));
-        let any_of_sub = act
-            .resource
-            .split_once('/')
-            .is_some_and(|(_, sub)| has("resources", &format!("*/{sub}")));
-        has("verbs", act.verb)
-            && has("apiGroups", act.group)
-            && (has("resources", &act.resource) || any_of_sub)
-            && named
-    })
+fn grants(rule: &Value, act: &Act<'_>) -> bool {
+    let has = |key: &str, wanted: &str| {
+        let words = rule[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+        words.into_iter().any(|word| word == "*" || word == wanted)
+    };
+    let named = rule["resourceNames"].as_array().is_none_or(Vec::is_empty)
+        || (!act.name.is_empty() && has("resourceNames", act.name));
+    let any_of_sub =
+        act.resource.split_once('/').is_some_and(|(_, sub)| has("resources", &format!("*/{sub}")));
+    has("verbs", act.verb)
+        && has("apiGroups", act.group)
+        && (has("resources", &act.resource) || any_of_sub)
+        && named
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::{Ask, definitions, reviews};
 use crate::answer::{self, Body};
 use crate::api::Api;
 use crate::failure::Failure;
+use crate::http::escalation;
 use crate::kinds::admission;
 use crate::names;
 use crate::store::{Change, CommitError, Expect};
@@ -52,6 +53,7 @@ pub(super) async fn store_new(
     if let Some(prefix) = &prefix {
         object["metadata"]["name"] = json!(names::generated(prefix));
     }
+    escalation::check(api, &ask.caller, (&kind.group, &kind.plural), &object, None)?;
     let _alone = api.alone(kind, &object).await;
     kind.rules.admit(&mut object, api)?;
     complete(api, &mut object)?;

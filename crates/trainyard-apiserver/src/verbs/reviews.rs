@@ -22,6 +22,13 @@ pub(super) fn answer(api: &Api, ask: &Ask, review: &Value) -> Result<Option<Valu
             review["status"] = json!({"userInfo": reviews::user(&ask.caller)});
             Ok(Some(review))
         }
+        "SelfSubjectRulesReview" if !rights::is_master(&ask.caller) => {
+            let namespace = review["spec"]["namespace"].as_str().unwrap_or_default();
+            if namespace.is_empty() {
+                return Err(Failure::bad_request("no namespace on request"));
+            }
+            Ok(Some(all_rules(api, &ask.caller, namespace, review)))
+        }
         "SelfSubjectAccessReview" => {
             check_attributes(&review["spec"])?;
             Ok(Some(judged(api, &ask.caller, review)))
@@ -65,6 +72,20 @@ fn check_attributes(spec: &Value) -> Result<(), Failure> {
         return Err(invalid(FieldError::invalid("spec.nonResourceAttributes", shown, words)));
     }
     Ok(())
+}
+
+/// A review with all that somebody may do in a namespace.
+fn all_rules(api: &Api, caller: &Caller, namespace: &str, review: &Value) -> Value {
+    let mut rules = rights::rules(api, caller, namespace);
+    rules.extend(rights::for_everybody());
+    let (paths, resources): (Vec<Value>, Vec<Value>) =
+        rules.into_iter().partition(|rule| !rule["nonResourceURLs"].is_null());
+    let mut review = review.clone();
+    review["status"] = json!({
+        "resourceRules": resources, "nonResourceRules": paths, "incomplete": false,
+    });
+    review["spec"] = json!({});
+    review
 }
 
 /// A review with its judgement.

@@ -96,6 +96,9 @@ impl Side {
         }
         let accept = step.accept.as_deref().map_or("application/json", media);
         request = request.header(header::ACCEPT, accept);
+        if let Some(user) = &step.user {
+            request = request.header("Impersonate-User", user);
+        }
         let request = request.body(Body::from(body.into_bytes()))?;
         let answered = tokio::time::timeout(PATIENCE, async {
             let response = self.client.send(request).await?;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The topics, each a file.
-const TOPICS: [(&str, &str); 15] = [
+const TOPICS: [(&str, &str); 16] = [
     ("definitions", include_str!("cases/definitions.yaml")),
     ("defaults", include_str!("cases/defaults.yaml")),
     ("deletes", include_str!("cases/deletes.yaml")),
@@ -17,6 +17,7 @@ const TOPICS: [(&str, &str); 15] = [
     ("namespaces", include_str!("cases/namespaces.yaml")),
     ("patches", include_str!("cases/patches.yaml")),
     ("reviews", include_str!("cases/reviews.yaml")),
+    ("rights", include_str!("cases/rights.yaml")),
     ("subresources", include_str!("cases/subresources.yaml")),
     ("tables", include_str!("cases/tables.yaml")),
     ("tfjobs", include_str!("cases/tfjobs.yaml")),
@@ -61,6 +62,9 @@ pub(super) struct Step {
     /// `Accept`, or a short name of one.
     #[serde(default)]
     pub(super) accept: Option<String>,
+    /// In whose name the request is sent; else the administrator's.
+    #[serde(default)]
+    pub(super) user: Option<String>,
     /// Under which name the body of the answer is kept.
     #[serde(default)]
     pub(super) keep: Option<String>,
