@@ -37,6 +37,7 @@ pub(crate) mod outage;
 
 use crate::harness::Case;
 use crate::kubectl::Kubectl;
+use crate::kubelet::plays;
 use crate::world::World;
 
 /// Those that share one operator, which looks after all namespaces.
@@ -49,6 +50,7 @@ pub(crate) fn shared() -> Vec<Case<World>> {
         events::all(),
         exit_codes::all(),
         failure::all(),
+        plays::all(),
         managed_by::all(),
         pods::all(),
         restart::all(),

@@ -20,9 +20,12 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
         failure,
         restart_in_place,
         crash_loop,
+        init_container,
         failed_init_container,
         image_that_cannot_be_pulled,
+        rejection_at_admission,
         deletion_with_grace,
+        deletion_before_the_start,
         eviction_by_the_api,
         eviction_by_the_kubelet,
         preemption,
@@ -95,24 +98,57 @@ async fn crash_loop(scene: &Scene) -> Result<()> {
     sequence::settle("crash_loop", &recorder.states())
 }
 
-async fn failed_init_container(scene: &Scene) -> Result<()> {
+/// A pod with an init container that runs a shell script.
+fn with_init(script: &str) -> Value {
     let mut pod = pod("Never", TOLD);
     pod["spec"]["initContainers"] = json!([{
-        "name": "fetch", "image": image::BUSYBOX, "command": ["sh", "-c", "sleep 2; exit 4"],
+        "name": "fetch", "image": image::BUSYBOX, "command": ["sh", "-c", script],
     }]);
-    let recorder = record(scene, pod).await?;
+    pod
+}
+
+async fn init_container(scene: &Scene) -> Result<()> {
+    let recorder = record(scene, with_init("sleep 2")).await?;
+    scene.wait("pod/p", "condition=Ready").await?;
+    settle("init_container", recorder).await
+}
+
+async fn failed_init_container(scene: &Scene) -> Result<()> {
+    let recorder = record(scene, with_init("sleep 2; exit 4")).await?;
     scene.wait("pod/p", "jsonpath={.status.phase}=Failed").await?;
     settle("failed_init_container", recorder).await
 }
 
-async fn image_that_cannot_be_pulled(scene: &Scene) -> Result<()> {
+/// Makes a pod whose image cannot be pulled and waits until its kubelet waits before the next try.
+async fn unpulled(scene: &Scene) -> Result<Recorder> {
     let mut pod = pod("Never", TOLD);
     pod["spec"]["containers"][0]["image"] = "127.0.0.1:9/nobody/knows:1".into();
     let recorder = record(scene, pod).await?;
     let path = "-o=jsonpath={.status.containerStatuses[0].state.waiting.reason}";
     let waits = |told: &str| told == "ImagePullBackOff";
     scene.until(&["get", "pod", "p", path], "the back-off", waits).await?;
+    Ok(recorder)
+}
+
+async fn image_that_cannot_be_pulled(scene: &Scene) -> Result<()> {
+    let recorder = unpulled(scene).await?;
     settle("image_that_cannot_be_pulled", recorder).await
+}
+
+async fn deletion_before_the_start(scene: &Scene) -> Result<()> {
+    let recorder = unpulled(scene).await?;
+    scene.ok(&["delete", "pod", "p"]).await?;
+    settle("deletion_before_the_start", recorder).await
+}
+
+/// No scheduler has looked whether the node has so much.
+async fn rejection_at_admission(scene: &Scene) -> Result<()> {
+    let mut pod = pod("Never", TOLD);
+    pod["spec"]["nodeName"] = NODES[0].into();
+    pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "640"}});
+    let recorder = record(scene, pod).await?;
+    scene.wait("pod/p", "jsonpath={.status.phase}=Failed").await?;
+    settle("rejection_at_admission", recorder).await
 }
 
 async fn deletion_with_grace(scene: &Scene) -> Result<()> {
