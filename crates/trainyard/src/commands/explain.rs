@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use trainyard_operator::scheduler::{Explanation, GroupKey};
+use trainyard_operator::scheduler::{Constraint, Explanation, GroupKey};
 use trainyard_operator::{Denied, Error, scheduler};
 
 use super::events::Subject;
@@ -78,7 +78,9 @@ impl Explain {
                 return print_json(&cluster, &kind, text(&object, &["metadata", "name"]), shown);
             }
             let subject = format!("{}/{}", kind.word(), text(&object, &["metadata", "name"]));
-            if explained.is_empty() && view.is_needed() {
+            let waits_for_nodes =
+                explained.iter().any(|why| why.waiting > 0 || why.constraint != Constraint::None);
+            if !waits_for_nodes && view.is_needed() {
                 return output::print(&view.text(&subject, Timestamp::now()));
             }
             if explained.is_empty() {

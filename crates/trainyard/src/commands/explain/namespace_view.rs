@@ -33,6 +33,13 @@ struct Waiting {
     why: String,
 }
 
+/// A warning, and of how many other objects the same was said before.
+#[derive(Debug)]
+struct Warning<'a> {
+    event: &'a Value,
+    others: usize,
+}
+
 /// What can be seen without rights beyond the namespace.
 #[derive(Debug)]
 pub(super) struct NamespaceView<'a> {
@@ -42,7 +49,7 @@ pub(super) struct NamespaceView<'a> {
     pods: usize,
     waiting: Vec<Waiting>,
     /// Warnings, the latest last.
-    events: Vec<&'a Value>,
+    events: Vec<Warning<'a>>,
     denied: &'a [Denied],
 }
 
@@ -67,8 +74,7 @@ impl<'a> NamespaceView<'a> {
         if kind.group.is_empty() && kind.kind == "Pod" {
             pods.push(object);
         }
-        let warnings = events.iter().filter(|event| event["type"] == "Warning");
-        let mut warnings: Vec<&Value> = warnings.collect();
+        let mut warnings = warnings(events);
         warnings.drain(..warnings.len().saturating_sub(EVENTS));
         Self {
             state: groups::why_none(kind, object),
@@ -120,8 +126,8 @@ impl<'a> NamespaceView<'a> {
         for (why, replicas) in self.reasons(told) {
             sheet.line("pods", &format!("{}: {why}", some(&replicas, NAMED)));
         }
-        for event in &self.events {
-            sheet.line("event", &event_words(event, now));
+        for warning in &self.events {
+            sheet.line("event", &warning.words(now));
         }
     }
 
@@ -137,10 +143,11 @@ impl<'a> NamespaceView<'a> {
                 "message": because(group),
             })
         });
-        let events = self.events.iter().map(|event| {
+        let events = self.events.iter().map(|warning| {
+            let Warning { event, others } = warning;
             json!({
                 "reason": event["reason"], "message": event["message"],
-                "object": about(event),
+                "object": about(event), "others": others,
             })
         });
         let denied = self
@@ -244,14 +251,33 @@ fn about(event: &Value) -> String {
     format!("{}/{}", text(object, &["kind"]).to_lowercase(), text(object, &["name"]))
 }
 
-fn event_words(event: &Value, now: Timestamp) -> String {
-    format!(
-        "{}, {} of {}: {}",
-        events::when(event, now),
-        text(event, &["reason"]),
-        about(event),
-        one_line(text(event, &["message"]))
-    )
+/// The warnings among events in their order, each of the same words once.
+fn warnings(events: &[Value]) -> Vec<Warning<'_>> {
+    let mut found: Vec<Warning<'_>> = Vec::new();
+    for event in events.iter().filter(|event| event["type"] == "Warning") {
+        let words = |event: &Value| (event["reason"].clone(), event["message"].clone());
+        let at = found.iter().position(|one| words(one.event) == words(event));
+        let mut others = 0;
+        if let Some(before) = at.map(|at| found.remove(at)) {
+            others = before.others + usize::from(about(before.event) != about(event));
+        }
+        found.push(Warning { event, others });
+    }
+    found
+}
+
+impl Warning<'_> {
+    fn words(&self, now: Timestamp) -> String {
+        let Self { event, others } = self;
+        let others = if *others > 0 { format!(" and {others} more") } else { String::new() };
+        format!(
+            "{}, {} of {}{others}: {}",
+            events::when(event, now),
+            text(event, &["reason"]),
+            about(event),
+            one_line(text(event, &["message"]))
+        )
+    }
 }
 
 /// What is not known without a resource.
@@ -274,135 +300,4 @@ fn refusal(problem: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pod(index: u32, status: &Value) -> Value {
-        json!({
-            "metadata": {"name": format!("mnist-worker-{index}"), "labels": {
-                "training.kubeflow.org/replica-type": "worker",
-                "training.kubeflow.org/replica-index": index.to_string()}},
-            "spec": {}, "status": status,
-        })
-    }
-
-    fn unplaced(index: u32) -> Value {
-        pod(
-            index,
-            &json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
-                "reason": "Unschedulable", "message": "0/1 nodes are available:\n1 Insufficient cpu."}]}),
-        )
-    }
-
-    fn denied() -> Vec<Denied> {
-        let problem = |resource: &str| {
-            format!("{resource} is forbidden: User \"ann\" cannot list resource \"{resource}\"")
-        };
-        ["nodes", "queues"].map(|resource| Denied { resource, problem: problem(resource) }).into()
-    }
-
-    #[test]
-    fn conditions_and_events_say_why_and_missing_rights_are_named() {
-        let kind = Kind::example("kubeflow.org", "v1", "TFJob", "tfjobs", true);
-        let job = json!({"metadata": {"name": "mnist", "uid": "u"}});
-        let groups = [json!({"metadata": {"name": "mnist", "ownerReferences": [{"uid": "u"}]},
-            "spec": {"minMember": 2, "queue": "vision"}, "status": {"phase": "Pending",
-            "conditions": [{"type": "Unschedulable", "status": "True", "message": "2/2 tasks wait"}]}})];
-        let pods = [unplaced(0), unplaced(1)];
-        let events =
-            [json!({"type": "Warning", "reason": "FailedScheduling", "message": "no\nroom",
-            "lastTimestamp": "2026-01-01T00:00:00Z",
-            "involvedObject": {"kind": "Pod", "name": "mnist-worker-0"}})];
-        let denied = denied();
-        let view = NamespaceView::of(&kind, &job, &groups, &pods, &events, &denied);
-        let text = view.text("tfjob.kubeflow.org/mnist", "2026-01-01T00:00:30Z".parse().unwrap());
-        let expected = "\
-tfjob.kubeflow.org/mnist: 2 pods have no node
-  asks       2 pods together or none
-  queue      vision; the PodGroup mnist is Pending
-  because    2/2 tasks wait
-  pods       worker-0 and worker-1: 0/1 nodes are available: 1 Insufficient cpu.
-  event      30s ago, FailedScheduling of pod/mnist-worker-0: no room
-  not seen   nodes (what each has left, and what keeps it out): forbidden: User \"ann\" cannot list resource \"nodes\"
-  not seen   queues (the share and limits of its queue): forbidden: User \"ann\" cannot list resource \"queues\"
-  rights     what is short, who has it and what would fit takes the right to list nodes and queues
-             an administrator gives it by the ClusterRole trainyard-explain, which `trainyard manifests` brings
-";
-        assert_eq!(text, expected);
-        let mut shown = json!({});
-        view.add_to(&mut shown);
-        assert_eq!(shown["notSeen"][0]["resource"], "nodes");
-        assert_eq!(shown["podGroups"][0]["message"], "2/2 tasks wait");
-        assert_eq!(shown["waitingPods"].as_array().unwrap().len(), 2);
-    }
-
-    #[test]
-    fn a_pod_that_has_a_node_says_what_its_container_waits_for() {
-        let kind = Kind::example("", "v1", "Pod", "pods", true);
-        let mut one = pod(
-            0,
-            &json!({"phase": "Pending", "containerStatuses": [{"state": {"waiting":
-                {"reason": "ImagePullBackOff", "message": "no such image"}}}]}),
-        );
-        one["spec"]["nodeName"] = json!("a");
-        let denied = denied();
-        let view = NamespaceView::of(&kind, &one, &[], &[], &[], &denied);
-        let text = view.text("pod/x", Timestamp::UNIX_EPOCH);
-        assert!(text.starts_with("pod/x: 1 pod has not started yet\n"), "{text}");
-        assert!(
-            text.contains("  pods       worker-0: ImagePullBackOff: no such image\n"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn what_has_its_node_is_told_beside_an_explanation_about_nodes() {
-        let kind = Kind::example("kubeflow.org", "v1", "TFJob", "tfjobs", true);
-        let job = json!({"metadata": {"name": "mnist", "uid": "u"},
-            "status": {"conditions": [{"type": "Created", "status": "True"}]}});
-        let mut placed = pod(
-            0,
-            &json!({"phase": "Pending", "initContainerStatuses": [{"state": {"waiting":
-                {"reason": "ImagePullBackOff", "message": "no such image"}}}],
-                "containerStatuses": [{"state": {"waiting": {"reason": "PodInitializing"}}}]}),
-        );
-        placed["spec"]["nodeName"] = json!("a");
-        let pods = [placed, unplaced(1)];
-        let view = NamespaceView::of(&kind, &job, &[], &pods, &[], &[]);
-        assert!(view.is_needed());
-        let told = view.starting(Timestamp::UNIX_EPOCH);
-        assert_eq!(told, "  pods       worker-0: ImagePullBackOff: no such image\n");
-        let all = view.text("x", Timestamp::UNIX_EPOCH);
-        assert!(!all.contains("not seen") && !all.contains("rights"), "{all}");
-        let none = NamespaceView::of(&kind, &job, &[], &pods[1..], &[], &[]);
-        assert!(!none.is_needed() && none.starting(Timestamp::UNIX_EPOCH).is_empty());
-    }
-
-    #[test]
-    fn a_group_that_has_its_nodes_has_nothing_against_it() {
-        let condition = |kind: &str, at: &str| {
-            json!({"type": kind, "status": "True", "message": "2/2 tasks wait",
-                "lastTransitionTime": at})
-        };
-        let group = |scheduled: &str| {
-            json!({"status": {"phase": "Running", "conditions": [
-                condition("Scheduled", scheduled),
-                condition("Unschedulable", "2026-01-01T00:00:10Z")]}})
-        };
-        assert_eq!(because(&group("2026-01-01T00:00:20Z")), "");
-        assert_eq!(because(&group("2026-01-01T00:00:00Z")), "2/2 tasks wait");
-    }
-
-    #[test]
-    fn a_job_that_is_not_let_in_has_no_pods_yet() {
-        let kind = Kind::example("batch.volcano.sh", "v1alpha1", "Job", "jobs", true);
-        let job = json!({"metadata": {"uid": "u"}, "status": {"state": {"phase": "Pending"}}});
-        let group = [json!({"metadata": {"name": "vj-u", "ownerReferences": [{"uid": "u"}]},
-            "spec": {"minMember": 3}, "status": {"phase": "Pending"}})];
-        let denied = denied();
-        let waits = NamespaceView::of(&kind, &job, &group, &[], &[], &denied);
-        assert!(waits.headline().starts_with("waits to be let into its queue"));
-        let runs = NamespaceView::of(&kind, &job, &[], &[], &[], &denied);
-        assert_eq!(runs.headline(), "none of its pods waits for a node; it is Pending");
-    }
-}
+mod tests;

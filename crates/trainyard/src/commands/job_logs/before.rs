@@ -26,7 +26,9 @@ const ROUTINE: [&str; 8] = [
 const ENDS: [&str; 2] = ["TFJobRestarting", "ExitedWithCode"];
 /// The kinds of job whose operator tells events.
 const JOBS: [&str; 2] = [names::KIND, volcano::names::KIND];
-/// How long after a new pod the operator may still tell of the one before.
+/// What the operator says of a pod whose going it did not see.
+const ANEW: &str = "has been made anew";
+/// How long after a new pod it may say so.
 const LATE: SignedDuration = SignedDuration::from_secs(5);
 
 /// What is left of pods that are gone.
@@ -104,20 +106,26 @@ impl Traces<'_> {
     /// or else that it was deleted.
     fn job_event(&self, name: &str, replica: &str, made: Option<Timestamp>) -> Option<String> {
         let job = text(self.job?, &["metadata", "name"]);
-        let until = made.and_then(|made| made.checked_add(LATE).ok());
         let own = || {
-            self.events().rev().filter(|(event, at)| {
-                JOBS.iter().any(|kind| is_about(event, kind, job))
-                    && until.is_none_or(|until| *at <= until)
-            })
+            self.events()
+                .rev()
+                .filter(|(event, _)| JOBS.iter().any(|kind| is_about(event, kind, job)))
         };
-        let ended = own().find(|(event, _)| {
+        let ended = own().find(|(event, at)| {
             let message = text(event, &["message"]);
-            ENDS.contains(&text(event, &["reason"])) && names_one_of(message, [name, replica])
+            let late = if message.contains(ANEW) { LATE } else { SignedDuration::ZERO };
+            ENDS.contains(&text(event, &["reason"]))
+                && made.is_none_or(|made| at.duration_since(made) <= late)
+                && names_one_of(message, [name, replica])
         });
         let words = format!("Deleted pod: {name}");
-        let found = ended.or_else(|| own().find(|(event, _)| text(event, &["message"]) == words));
-        found.map(|(event, _)| self.told(event))
+        let deleted = || {
+            own().find(|(event, at)| {
+                // The present one may have been deleted already, too.
+                text(event, &["message"]) == words && made.is_none_or(|made| *at < made)
+            })
+        };
+        ended.or_else(deleted).map(|(event, _)| self.told(event))
     }
 
     fn told(&self, event: &Value) -> String {
@@ -277,6 +285,12 @@ mod tests {
         let facts = told(&Value::Null, &events);
         assert_eq!(facts[1], format!("2m ago: TFJobRestarting: {drained}"));
         assert_eq!(facts.len(), 2, "{facts:?}");
+        // What is told soon after the present pod was made is about that, unless it says otherwise.
+        let failed = [restarting("00:10:03", "Pod a-worker-1 exited with code 1.")];
+        assert!(told(&Value::Null, &failed).is_empty());
+        let anew =
+            [restarting("00:10:03", "pod a-worker-1 has been made anew and has not started.")];
+        assert_eq!(told(&Value::Null, &anew).len(), 2);
     }
 
     #[test]
@@ -293,6 +307,9 @@ mod tests {
         );
         let said = "2m ago: SuccessfulDeletePod: Deleted pod: a-worker-1";
         assert_eq!(told(&Value::Null, std::slice::from_ref(&deleted))[1], said);
+        let mut own = deleted.clone();
+        own["lastTimestamp"] = json!("2026-01-01T00:10:00Z");
+        assert!(told(&Value::Null, &[own]).is_empty(), "the present pod is being deleted");
         let said = "3m ago: ExitedWithCode: Pod: ns.a-worker-1 exited with code 1";
         assert_eq!(told(&Value::Null, &[why, deleted])[1], said);
     }

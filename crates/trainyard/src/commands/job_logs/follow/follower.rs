@@ -18,6 +18,10 @@ use crate::output;
 use crate::present::paint::Painter;
 use crate::present::text;
 
+/// Replicas of which the same is said one by one.
+const SAME: usize = 5;
+const WITH_OTHERS: usize = SAME + 1;
+
 /// Containers of a replica that have not started.
 struct Unstarted {
     /// The pod that was seen so.
@@ -40,6 +44,8 @@ pub(super) struct Follower<'a> {
     shown: BTreeSet<String>,
     /// What was said once of replicas that wait.
     told: BTreeSet<(String, String)>,
+    /// Of how many replicas the same was said.
+    same: BTreeMap<String, usize>,
     /// Replicas of which a container has not started.
     unstarted: BTreeMap<String, Unstarted>,
     /// Logs that are asked for again and again.
@@ -79,6 +85,7 @@ impl<'a> Follower<'a> {
             seen: BTreeSet::new(),
             shown: shown.into_iter().collect(),
             told: BTreeSet::new(),
+            same: BTreeMap::new(),
             unstarted: BTreeMap::new(),
             away: BTreeMap::new(),
             missing: Missing::default(),
@@ -221,8 +228,16 @@ impl<'a> Follower<'a> {
             "" | "Unschedulable" => &wait.message,
             reason => reason,
         };
-        if self.told.insert((replica.clone(), what.to_owned())) {
-            output::say(&format!("{replica} waits: {}\n", wait.words()));
+        if !self.told.insert((replica.clone(), what.to_owned())) {
+            return;
+        }
+        let same = self.same.entry(what.to_owned()).or_default();
+        *same += 1;
+        match *same {
+            0..=SAME => output::say(&format!("{replica} waits: {}\n", wait.words())),
+            // The others are named at the end if they never start.
+            WITH_OTHERS => output::say(&format!("{replica} and others wait: {}\n", wait.words())),
+            _ => {}
         }
     }
 

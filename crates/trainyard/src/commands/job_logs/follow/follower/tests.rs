@@ -185,3 +185,13 @@ fn only_replicas_that_are_wanted_are_missed() {
     hear(&mut follower, News::Pods(vec![waits(0, "a"), runs(1, "b")]));
     assert_eq!(never(&follower), []);
 }
+
+#[test]
+fn of_many_replicas_that_wait_for_the_same_a_few_are_told() {
+    let (logs, found) = (logs(&[]), found(Some(job(&Value::Null))));
+    let mut follower = follower(&logs, &found);
+    let all: Vec<Value> = (0..20).map(|index| waits(index, &index.to_string())).collect();
+    hear(&mut follower, News::Pods(all));
+    assert_eq!(follower.same.values().copied().collect::<Vec<_>>(), [20]);
+    assert_eq!(follower.told.len(), 20, "each is known to wait for it");
+}
