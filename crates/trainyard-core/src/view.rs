@@ -59,6 +59,8 @@ pub struct PodView {
     pub version: u64,
     /// UID of the controller that owns it.
     pub owner: Option<Box<str>>,
+    /// Its node; empty while it has none.
+    pub node: Box<str>,
     /// What it is for.
     pub role: Role,
     /// Attempt of the whole job it belongs to.
@@ -82,7 +84,8 @@ pub struct PodView {
     /// Who of the cluster ended it, in one word (`EvictionByEvictionAPI`, `DeletionByTaintManager`
     /// …); empty where nobody says so.
     pub disruption: Box<str>,
-    /// Nobody knows what its containers do, because its node cannot be reached.
+    /// Nobody knows what its containers do, because its node cannot be reached. What the pod itself
+    /// shows of that; of its node it is learnt in [`crate::node`].
     pub unreachable: Option<Unreachable>,
     /// Why it has no node: reason and message.
     pub unscheduled: Option<(Box<str>, Box<str>)>,
@@ -285,7 +288,8 @@ impl StatusWire {
 
     /// The node controller turns `Ready` of the pods of a node that it cannot reach and leaves the
     /// rest as it was. A kubelet that writes `Ready=False` gives a reason, and says the same of the
-    /// containers.
+    /// containers. In pods that were not ready the node controller writes nothing: of them only the
+    /// node tells, see [`crate::node`].
     fn unreachable(&self) -> Option<Unreachable> {
         let unready = self.condition("Ready", "False");
         let since = unready.and_then(|ready| ready.last_transition_time);
@@ -372,6 +376,7 @@ impl From<PodWire> for PodView {
             has_final_phase: status.phase.is_finished(),
             reason: status.reason,
             message: status.message,
+            node: spec.node_name,
             init_containers,
             containers,
             namespace: meta.namespace.into(),

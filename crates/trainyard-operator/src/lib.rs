@@ -25,6 +25,7 @@ mod lease;
 mod limit;
 mod lines;
 mod metrics;
+mod nodes;
 mod operator;
 mod options;
 mod queue;

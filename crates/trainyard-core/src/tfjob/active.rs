@@ -11,11 +11,11 @@ use super::{
     draft::Draft,
     failure::sentence,
     gang::{self, Gang},
-    limits,
+    in_place, limits,
     objects::Builder,
     refused,
     removal::{pod_removal, service_removal},
-    restart::{Judgement, Lost, count_in_place, due, judge},
+    restart::{Judgement, Lost, due, judge},
     roster::{Roster, Slot, Standing},
     running::{first_waiting, runs, warnings},
     success::{out_of_workers, succeeded},
@@ -40,7 +40,7 @@ pub(super) fn plan(
     let mut draft = Draft::new(seen, status, now, config);
     let roster = Roster::new(seen, spec, &draft.status, now, config);
     counts::update(&mut draft.status, name, spec, &roster);
-    let in_place = count_in_place(&roster, &mut draft.status);
+    let in_place = in_place::count(seen, &roster, &mut draft.status);
     let gang = Gang::new(seen, spec, &draft.before, config);
     gang::note_waiting(&mut draft, gang.as_ref());
     // A pod may run, and end, before its group says that it has a node.

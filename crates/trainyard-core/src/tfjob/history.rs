@@ -62,6 +62,8 @@ fn take(w: &mut World, step: &Step) {
         Step::Group(phase) => w.group_phase(phase),
         Step::DropGroup => w.groups.clear(),
         Step::Node(n, is_lost) => turn_node(w, *n, *is_lost),
+        Step::Silence(n) => nth(w, *n).into_iter().for_each(|pod| w.silence_node(&pod)),
+        Step::FindNodes => w.find_all_nodes(),
         _ => move_pod(w, step),
     }
 }
@@ -193,7 +195,7 @@ fn check_rest(w: &World) {
 }
 
 fn view(w: &World, name: &str) -> PodView {
-    serde_json::from_value(w.pods[name].clone()).unwrap()
+    w.view(&w.pods[name])
 }
 
 /// Whether nothing of the pod runs or will run again, whatever phase is published.

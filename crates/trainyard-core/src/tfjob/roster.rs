@@ -207,6 +207,6 @@ fn standing(
 }
 
 /// Whether the object has the name that its labels say it should have.
-fn is_named(job: &str, id: ReplicaId, name: &str) -> bool {
+pub(super) fn is_named(job: &str, id: ReplicaId, name: &str) -> bool {
     *name == names::replica_name(job, id.kind.lower(), id.index)
 }

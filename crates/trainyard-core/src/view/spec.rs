@@ -1,4 +1,4 @@
-//! What is read of a pod's specification: when the kubelet starts each container again.
+//! What is read of a pod's specification: its node, and when the kubelet starts each container again.
 //!
 //! Must not know what the containers do.
 
@@ -9,6 +9,7 @@ use crate::phase::InPlaceRestart;
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct SpecWire {
+    pub(super) node_name: Box<str>,
     restart_policy: Box<str>,
     init_containers: Option<Vec<ContainerSpecWire>>,
     containers: Vec<ContainerSpecWire>,

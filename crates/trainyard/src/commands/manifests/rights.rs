@@ -37,6 +37,8 @@ pub(super) fn cluster_role() -> Value {
             rule("", "pods", &["create", "delete", "get", "list", "watch"]),
             rule("", "services", &["create", "delete", "get", "list", "watch"]),
             rule("", "events", &["create", "patch"]),
+            // A pod does not always show that its node is lost.
+            rule("", "nodes", &["list", "watch"]),
             // Left behind by the reference operator, it would refuse every new job.
             named(
                 rule(

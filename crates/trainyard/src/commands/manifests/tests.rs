@@ -172,6 +172,7 @@ fn the_operator_may_do_exactly_this() {
     let objects = objects();
     let expected = [
         "/events: create patch",
+        "/nodes: list watch",
         "/pods: create delete get list watch",
         "/services: create delete get list watch",
         "admissionregistration.k8s.io/validatingwebhookconfigurations \
@@ -263,8 +264,8 @@ fn the_scheduler_may_do_exactly_this() {
     let objects = complete();
     let expected = [
         "/events: create patch",
-        "/nodes: list watch",
         "/namespaces: list watch",
+        "/nodes: list watch",
         "/persistentvolumeclaims: list patch watch",
         "/persistentvolumes: list patch watch",
         "/pods/binding: create",
