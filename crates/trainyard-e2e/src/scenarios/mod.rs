@@ -12,6 +12,7 @@ mod exit_codes;
 mod failure;
 mod kubectl_verbs;
 mod leader;
+mod lost_nodes;
 mod managed_by;
 mod metrics;
 mod pods;
@@ -51,6 +52,7 @@ pub(crate) fn shared() -> Vec<Case<World>> {
         exit_codes::all(),
         failure::all(),
         plays::all(),
+        lost_nodes::all(),
         managed_by::all(),
         pods::all(),
         restart::all(),
@@ -75,6 +77,7 @@ pub(crate) fn own_operator() -> Vec<Case<World>> {
         clean::own_operator(),
         disruption::own_operator(),
         leader::all(),
+        lost_nodes::own_operator(),
         metrics::all(),
         refused::own_operator(),
         scheduler::own_operator(),
