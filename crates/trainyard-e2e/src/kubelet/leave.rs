@@ -35,7 +35,8 @@ impl Kubelet {
     async fn throw_out(&self, pod: &str, why: Why<'_>) -> Result<()> {
         let found = self.get(pod).await?;
         ensure!(status::runs(&found), "a kubelet throws out what runs, and {pod} does not");
-        self.play(&found, &[Moment::stopped(TERMINATED, why)]).await.map(drop)
+        let moments = [Moment::stopping(why), Moment::stopped(TERMINATED, why)];
+        self.play(&found, &moments).await.map(drop)
     }
 
     /// The kubelet does not take the pod that somebody has put on its node.

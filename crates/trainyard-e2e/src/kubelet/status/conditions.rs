@@ -37,7 +37,8 @@ impl Facts<'_> {
 /// The conditions that a kubelet writes, and those of the pod that others wrote.
 pub(super) fn of_kubelet(pod: &Value, facts: &Facts<'_>, at: &str) -> Vec<Value> {
     let mut all = foreign(pod);
-    let is_ready = facts.unready.is_empty();
+    // Of a pod that has failed nothing is ready, though some of it may still run.
+    let is_ready = facts.unready.is_empty() && facts.phase != "Failed";
     for kind in OWN {
         let holds = match kind {
             "PodReadyToStartContainers" => facts.has_sandbox,

@@ -80,6 +80,11 @@ impl<'a> Moment<'a> {
         Self { main: Doing::Stopped(end), beside, ..Self::default() }
     }
 
+    /// The kubelet ends the pod, and says so before its containers have ended.
+    pub(super) fn stopping(why: Why<'a>) -> Self {
+        Self { phase: Some("Failed"), has_sandbox: true, why: Some(why), ..Self::default() }
+    }
+
     /// The kubelet has ended the pod.
     pub(super) fn stopped(end: End<'a>, why: Why<'a>) -> Self {
         Self { phase: Some("Failed"), why: Some(why), ..Self::over(end) }

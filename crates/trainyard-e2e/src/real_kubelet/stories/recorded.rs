@@ -91,9 +91,12 @@ async fn restart_in_place(scene: &Scene) -> Result<()> {
 
 async fn crash_loop(scene: &Scene) -> Result<()> {
     let recorder = record(scene, pod("OnFailure", "sleep 2; exit 1")).await?;
-    let waits = |told: &str| told == "1 CrashLoopBackOff";
-    let path = "-o=jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].state.waiting.reason}";
-    scene.until(&["get", "pod", "p", path], "the back-off", waits).await?;
+    let path = "-o=jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].state.*.reason}";
+    let words = ["get", "pod", "p", path];
+    scene.until(&words, "the second end", |told| told.starts_with("1 ") && told.len() > 2).await?;
+    // It says that it waits when it looks at the pod once more, be it because somebody has written something.
+    scene.ok(&["annotate", "pod", "p", "example.com/look=again"]).await?;
+    scene.until(&words, "the back-off", |told| told == "1 CrashLoopBackOff").await?;
     // It will be started again soon.
     sequence::settle("crash_loop", &recorder.states())
 }
