@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn only_the_first_restart_is_at_once() {
         let pod = |count: i64, state: Value| {
-            json!({"status": {"containerStatuses": [
+            json!({"spec": {"containers": [{"name": "tensorflow"}]}, "status": {"containerStatuses": [
                 {"name": "tensorflow", "restartCount": count, "state": state}]}})
         };
         let waits = |moment: &&Moment<'_>| matches!(moment.main, Doing::Waits(..));

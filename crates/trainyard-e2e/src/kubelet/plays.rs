@@ -32,6 +32,8 @@ pub(crate) fn all() -> Vec<Case<World>> {
         node_shutdown,
         preemption,
         node_loss,
+        node_reboot,
+        node_reboot_without_restart,
         rejection_at_admission,
     ]
 }
@@ -166,6 +168,19 @@ async fn preemption(world: World) -> Result<()> {
 async fn node_loss(world: World) -> Result<()> {
     let life = async |kubelet: &Kubelet| kubelet.node_lost(POD).await;
     goes_on(&world, "node_loss", placed(), life).await
+}
+
+async fn node_reboot(world: World) -> Result<()> {
+    let life = async |kubelet: &Kubelet| {
+        kubelet.lose_contact(POD).await?;
+        kubelet.reboot(POD).await
+    };
+    goes_on(&world, "node_reboot", pod("OnFailure"), life).await
+}
+
+async fn node_reboot_without_restart(world: World) -> Result<()> {
+    let life = async |kubelet: &Kubelet| kubelet.reboot(POD).await;
+    goes_on(&world, "node_reboot_without_restart", pod("Never"), life).await
 }
 
 async fn rejection_at_admission(world: World) -> Result<()> {
