@@ -350,9 +350,10 @@ async fn what_was_refused_is_forgotten_when_it_is_not_asked_for_any_more() {
     server.submit("a", &spec(1));
     let running = Running::start(&server);
     pass_time(100).await;
-    let refused = |server: &Server| {
-        let events = server.events();
-        events.iter().filter(|event| !event.starts_with("Error") && event.contains("quota")).count()
+    let refused = |server: &Server| -> i64 {
+        let all = server.names("events").into_iter().filter_map(|name| server.get("events", &name));
+        let told = all.filter(|event| event["reason"] == "Refused");
+        told.map(|event| event["count"].as_i64().unwrap_or(1)).sum()
     };
     server.faults(|asked| {
         is_create(asked).then(|| Fault::Before(Reply::refuse(403, "Forbidden", "quota")))
