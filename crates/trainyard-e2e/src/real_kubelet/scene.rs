@@ -1,5 +1,7 @@
 //! What stories do and look at in their namespace, by kubectl.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
@@ -41,9 +43,15 @@ impl Scene {
         self.site.until(&[&["-n", &self.namespace], words].concat(), what, wanted).await
     }
 
-    /// `kubectl wait` until an object has a condition, or another thing that it can wait for.
+    /// `kubectl wait` until an object is there and has a condition, or another thing that it can wait for.
     pub(super) async fn wait(&self, target: &str, wanted: &str) -> Result<()> {
-        self.ok(&["wait", LONGEST, &format!("--for={wanted}"), target]).await.map(drop)
+        let mut words = vec!["wait", LONGEST, target];
+        if wanted != "delete" {
+            words.push("--for=create");
+        }
+        let wanted = format!("--for={wanted}");
+        words.push(&wanted);
+        self.ok(&words).await.map(drop)
     }
 
     /// Waits until a job runs.
@@ -111,6 +119,27 @@ impl Scene {
         self.until(&["get", "pod", pod, path], "another pod", other).await.map(drop)
     }
 
+    /// The pods that a selector finds, with their UIDs.
+    pub(super) async fn uids(&self, selector: &str) -> Result<BTreeMap<String, String>> {
+        let listed = self.ok(&["get", "pods", "-l", selector, UIDS]).await?;
+        Ok(rows(&listed).map(|[name, uid, _]| (name.to_owned(), uid.to_owned())).collect())
+    }
+
+    /// Waits until other pods run under all these names.
+    pub(super) async fn are_replaced(
+        &self,
+        selector: &str,
+        before: &BTreeMap<String, String>,
+    ) -> Result<()> {
+        let others = |told: &str| {
+            let is_other = |[name, uid, phase]: &[&str; 3]| {
+                *phase == "Running" && before.get(*name).is_some_and(|before| before != uid)
+            };
+            rows(told).filter(is_other).count() == before.len()
+        };
+        self.until(&["get", "pods", "-l", selector, UIDS], "other pods", others).await.map(drop)
+    }
+
     /// Has a pod that waits for a word, as those of [`jobs::TOLD`](super::jobs::TOLD), end with a code.
     pub(super) async fn end(&self, pod: &str, code: i32) -> Result<()> {
         let script = format!("echo {code} > /tmp/end.new; mv /tmp/end.new /tmp/end");
@@ -142,9 +171,10 @@ impl Scene {
     /// Everything that is known of the namespace, for a story that failed.
     pub(super) async fn about(&self) -> String {
         let mut about = String::new();
-        let asked: [&[&str]; 4] = [
+        let asked: [&[&str]; 5] = [
             &["get", "tfjobs,pods,services", "-o", "wide"],
             &["get", "tfjobs", "-o", "yaml"],
+            &["get", "vcjobs,podgroups", "-o", "yaml"],
             &["get", "events", "--sort-by=.lastTimestamp"],
             &["logs", "-n", "kubeflow", "--tail=20", "--selector=app.kubernetes.io/name=trainyard"],
         ];
@@ -155,6 +185,17 @@ impl Scene {
         }
         about
     }
+}
+
+/// Has kubectl tell name, UID and phase of pods, one in each line.
+const UIDS: &str =
+    "-o=jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.phase}{\"\\n\"}{end}";
+
+fn rows(told: &str) -> impl Iterator<Item = [&str; 3]> {
+    told.lines().filter_map(|line| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        words.try_into().ok()
+    })
 }
 
 /// The `State` of a job, as `kubectl get` shows it.

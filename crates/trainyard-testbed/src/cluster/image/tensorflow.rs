@@ -16,7 +16,8 @@ use crate::control_plane::go;
 use crate::packages;
 use crate::say;
 
-const PACKAGES: [(&str, &str); 2] = [("mmdebstrap", "mmdebstrap"), ("strip", "binutils")];
+const PACKAGES: [(&str, &str); 3] =
+    [("mmdebstrap", "mmdebstrap"), ("strip", "binutils"), ("pip3", "python3-pip")];
 const WHEEL: &str = "tensorflow-cpu==2.21.0";
 /// What of Debian is there.
 const BASE: [&str; 5] = [
