@@ -102,7 +102,9 @@ impl World {
                     plan.counts_pending.then(|| self.pending_since.unwrap_or(self.now));
                 let done = |write: &&Write| !matches!(write, Write::Create(..));
                 let writes: Vec<Write> = plan.writes().filter(done).cloned().collect();
-                writes.iter().for_each(|write| self.write(write));
+                for write in &writes {
+                    self.write(write);
+                }
             }
         }
     }
