@@ -131,7 +131,7 @@ fn who_may_explain_reads_what_the_scheduler_reads_and_nobody_has_it_by_itself() 
     assert!(!labels.contains("aggregate-to"), "{labels}");
     assert!(objects.iter().all(|object| object["roleRef"]["name"] != name));
     let without = rights(&self::objects(), "ClusterRole", name);
-    assert_eq!(without.len(), 11, "{without:?}");
+    assert_eq!(without.len(), 12, "{without:?}");
     assert!(without.iter().all(|right| !right.contains("volcano")), "{without:?}");
 }
 
