@@ -16,7 +16,7 @@ use super::{
 use crate::{
     config::Config,
     phase::Phase,
-    view::{PodView, Role, ServiceView},
+    view::{ContainerState, PodView, Role, ServiceView},
 };
 
 /// Everybody who belongs to a job.
@@ -82,7 +82,11 @@ impl Slot<'_> {
     pub(super) fn has_started(&self) -> bool {
         match self.standing {
             Standing::Live => self.pod.is_some_and(|pod| pod.phase == Phase::Running),
-            Standing::Ending(_) => true,
+            // What ended may have been an init container, and the program never ran.
+            Standing::Ending(_) => self
+                .pod
+                .and_then(PodView::main_container)
+                .is_some_and(|main| !matches!(main.state, ContainerState::Waiting { .. })),
             _ => false,
         }
     }

@@ -281,3 +281,29 @@ fn a_native_sidecar_neither_fails_a_job_nor_undoes_its_success() {
         assert_eq!(w.conditions().last().unwrap(), "Succeeded T", "{policy}");
     }
 }
+
+#[test]
+fn a_job_whose_init_container_fails_has_never_run() {
+    let mut w = World::with(&[("Worker", 1, "Never")]);
+    w.spec["tfReplicaSpecs"]["Worker"]["template"]["spec"]["initContainers"] =
+        json!([{"name": "fetch", "image": "f"}]);
+    w.settle();
+    // Its kubelet shows the end some time before the phase that follows from it.
+    let now = w.now.to_string();
+    w.pod("worker-0")["status"] = json!({
+        "phase": "Pending",
+        "initContainerStatuses": [
+            {"name": "fetch", "state": {"terminated": {
+                "exitCode": 3, "reason": "Error", "finishedAt": now,
+            }}},
+        ],
+        "containerStatuses": [
+            {"name": "tensorflow", "state": {"waiting": {"reason": "PodInitializing"}}},
+        ],
+    });
+    w.settle_counts();
+    assert_eq!(w.conditions(), ["Created T"]);
+    w.pod("worker-0")["status"]["phase"] = json!("Failed");
+    w.settle_counts();
+    assert_eq!(w.conditions(), ["Created T", "Failed T"]);
+}
