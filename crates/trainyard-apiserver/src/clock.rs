@@ -3,7 +3,10 @@
 //! A yard reads the machine's clock; a test whose runtime is paused derives it from the runtime's,
 //! so that hours pass in milliseconds. Must not know who asks.
 
-use jiff::{Timestamp, ToSpan as _, Unit};
+use std::sync::LazyLock;
+use std::time::Instant;
+
+use jiff::{SignedDuration, Timestamp, ToSpan as _, Unit};
 
 /// Where the time comes from.
 #[derive(Debug, Clone, Copy)]
@@ -19,11 +22,22 @@ pub enum Clock {
     },
 }
 
+/// The time of day at one moment of the machine's other clock, from which all times of runtimes are told.
+static ANCHOR: LazyLock<(Timestamp, Instant)> =
+    LazyLock::new(|| (Timestamp::now(), Instant::now()));
+
 impl Clock {
-    /// The runtime's clock, beginning at the present.
+    /// The runtime's clock. One that is started late in a runtime which is paused shows the same time as those
+    /// before it, not the time of day, which may be ahead of it or behind.
     #[must_use]
     pub fn of_runtime() -> Self {
-        Self::Runtime { start: Timestamp::now(), since: tokio::time::Instant::now() }
+        let ((today, anchor), since) = (*ANCHOR, tokio::time::Instant::now());
+        let now = since.into_std();
+        let span = |later: Instant, earlier| {
+            SignedDuration::try_from(later.saturating_duration_since(earlier)).unwrap_or_default()
+        };
+        let start = today.saturating_add(span(now, anchor) - span(anchor, now));
+        Self::Runtime { start: start.unwrap_or(today), since }
     }
 
     /// The time.
@@ -68,5 +82,9 @@ mod tests {
         let before = clock.now();
         tokio::time::advance(std::time::Duration::from_hours(2)).await;
         assert_eq!(clock.now().duration_since(before).as_hours(), 2);
+        // A busy machine is no reason to be late.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let late = Clock::of_runtime().now().duration_since(clock.now());
+        assert!(late.abs() <= SignedDuration::from_millis(1), "{late}");
     }
 }

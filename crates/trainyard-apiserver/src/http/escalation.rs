@@ -159,7 +159,7 @@ fn broken_down(rule: &Value) -> Vec<Single<'_>> {
 }
 
 fn covers(rule: &Value, single: &Single<'_>) -> bool {
-    let has = |key: &str, wanted: &str| texts(rule, key).iter().any(|text| *text == wanted);
+    let has = |key: &str, wanted: &str| texts(rule, key).contains(&wanted);
     let has_or_all = |key: &str, wanted: &str| has(key, "*") || has(key, wanted);
     match single {
         Single::Resource { group, resource, name, verb } => {

@@ -135,7 +135,8 @@ pub(super) async fn remove(
                 }
                 return Ok(if gone { Deleted::Gone(stored) } else { Deleted::Marked(stored) });
             }
-            Err(CommitError::Changed(_)) => {}
+            // Looked up once more, one that is missing is known as gone by whoever has marked it.
+            Err(CommitError::Changed(_) | CommitError::Missing) => {}
             Err(error) => return Err(write::refused(ask, name, &error)),
         }
     }
