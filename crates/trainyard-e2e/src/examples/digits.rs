@@ -34,7 +34,7 @@ pub(super) async fn play(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
-/// The same job in pieces, as the README of the project has it: a claim, a ConfigMap made of the
+/// The same job in pieces, as the README of the project has it: a claim, a `ConfigMap` made of the
 /// script, and the job.
 pub(super) async fn in_pieces(bed: &Bed) -> Result<()> {
     bed.ok(&["create", "-f", &file("digits/claim.yaml")]).await?;
