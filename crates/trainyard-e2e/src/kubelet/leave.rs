@@ -26,6 +26,14 @@ impl Kubelet {
         self.throw_out(pod, Why { reason: "Evicted", message, is_marked: false }).await
     }
 
+    /// The same, and when it looks how the program has ended there is no container any more.
+    pub async fn evict_unseen(&self, pod: &str) -> Result<()> {
+        let found = self.get(pod).await?;
+        let message = "Usage of EmptyDir volume \"data\" exceeds the limit \"1Gi\". ";
+        let why = Why { reason: "Evicted", message, is_marked: false };
+        self.play(&found, &[Moment::stopped(End::unknown(), why)]).await.map(drop)
+    }
+
     /// The node shuts down in an orderly way.
     pub async fn shut_down(&self, pod: &str) -> Result<()> {
         let message = "Pod was terminated in response to imminent node shutdown.";

@@ -28,6 +28,7 @@ pub(crate) fn all() -> Vec<Case<World>> {
         deletion_before_the_start,
         eviction_by_the_api,
         eviction_by_the_kubelet,
+        eviction_whose_end_nobody_saw,
         eviction_for_node_pressure,
         node_shutdown,
         preemption,
@@ -145,6 +146,11 @@ async fn eviction_by_the_api(world: World) -> Result<()> {
 async fn eviction_by_the_kubelet(world: World) -> Result<()> {
     let life = async |kubelet: &Kubelet| kubelet.evict_for_its_storage(POD).await;
     goes_on(&world, "eviction_by_the_kubelet", pod("Never"), life).await
+}
+
+async fn eviction_whose_end_nobody_saw(world: World) -> Result<()> {
+    let life = async |kubelet: &Kubelet| kubelet.evict_unseen(POD).await;
+    goes_on(&world, "eviction_whose_end_nobody_saw", pod("Never"), life).await
 }
 
 async fn eviction_for_node_pressure(world: World) -> Result<()> {

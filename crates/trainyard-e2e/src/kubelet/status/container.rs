@@ -87,7 +87,9 @@ pub(super) fn status(
         Doing::Ended(end) => end.state(&said["running"]["startedAt"], at),
     };
     let is_again = matches!(doing, Doing::Runs) && ended.is_some();
-    let count = before["restartCount"].as_i64().unwrap_or(0) + i64::from(is_again);
+    // As if another had been started and lost.
+    let is_lost = runs(before) && state["terminated"]["reason"] == UNKNOWN;
+    let count = before["restartCount"].as_i64().unwrap_or(0) + i64::from(is_again || is_lost);
     // A container that stays ended has not ended once more.
     let last = if &state == said { Some(last) } else { ended };
     let last = last.filter(|last| last.is_object()).cloned().unwrap_or_else(|| json!({}));

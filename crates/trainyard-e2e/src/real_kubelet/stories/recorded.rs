@@ -13,6 +13,7 @@ use crate::kubelet::sequence::{self, Recorder};
 use crate::real_kubelet::jobs::TOLD;
 use crate::real_kubelet::site::{NODES, Scene};
 use crate::rest::Rest;
+use crate::seen::text;
 
 pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
     cases!["recorded":
@@ -181,7 +182,16 @@ async fn eviction_by_the_kubelet(scene: &Scene) -> Result<()> {
     pod["spec"]["volumes"][0]["emptyDir"] = json!({"sizeLimit": "1Mi"});
     let recorder = record(scene, pod).await?;
     scene.wait("pod/p", "jsonpath={.status.phase}=Failed").await?;
-    settle("eviction_by_the_kubelet", recorder).await
+    // That may be said before the program has ended.
+    let code = "jsonpath={.status.containerStatuses[0].state.terminated.exitCode}";
+    scene.wait("pod/p", code).await?;
+    // A kubelet that looks late finds no container any more.
+    let ended = &scene.get("pod/p").await?["status"]["containerStatuses"][0]["state"]["terminated"];
+    let name = match text(&ended["reason"]) {
+        "ContainerStatusUnknown" => "eviction_whose_end_nobody_saw",
+        _ => "eviction_by_the_kubelet",
+    };
+    settle(name, recorder).await
 }
 
 async fn preemption(scene: &Scene) -> Result<()> {
