@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 pub use operators::{RunningOperator, quick_options};
 
-use crate::kubelet::{Clock, Kubelet};
+use crate::kubelet::Kubelet;
 use crate::rest::{Resource, Rest, is_missing};
 use crate::seen::Seen;
 use crate::view::View;
@@ -54,7 +54,6 @@ pub struct World {
     pub kubelet: Kubelet,
     clients: Clients,
     view: View,
-    clock: Clock,
 }
 
 impl World {
@@ -64,11 +63,10 @@ impl World {
         let object = json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
         });
-        let made = rest
-            .send(Method::POST, "/api/v1/namespaces", Some(&object))
+        rest.send(Method::POST, "/api/v1/namespaces", Some(&object))
             .await
             .with_context(|| format!("creating namespace {namespace}"))?;
-        Self::enter(clients, Clock::by(&made), namespace, &Resource::OF_TFJOBS).await
+        Self::enter(clients, namespace).await
     }
 
     /// Waits until a controller has made the account that pods have.
@@ -84,29 +82,31 @@ impl World {
         anyhow::bail!("{} has no account", self.namespace)
     }
 
-    /// The same world, in which Volcano's kinds and all that belongs to them are looked at too.
-    pub async fn widened(self) -> Result<Self> {
-        Self::enter(&self.clients, self.clock, &self.namespace, &Resource::ALL).await
+    /// A world in a namespace that is there.
+    pub async fn enter(clients: &Clients, namespace: &str) -> Result<Self> {
+        Self::enter_with(clients, namespace, &Resource::OF_TFJOBS).await
     }
 
-    /// A world in a namespace that is there.
-    async fn enter(
+    /// The same world, in which Volcano's kinds and all that belongs to them are looked at too.
+    pub async fn widened(self) -> Result<Self> {
+        Self::enter_with(&self.clients, &self.namespace, &Resource::ALL).await
+    }
+
+    async fn enter_with(
         clients: &Clients,
-        clock: Clock,
         namespace: &str,
         resources: &[Resource],
     ) -> Result<Self> {
         let rest = Rest::new(clients.user.clone(), namespace);
         let view = View::open(&rest, resources).await?;
-        let way = Rest::new(clients.kubelet.clone(), namespace);
-        let kubelet = Kubelet::new(way, view.clone(), clock);
+        let kubelet = Kubelet::new(Rest::new(clients.kubelet.clone(), namespace), view.clone());
         let namespace = namespace.to_owned();
-        Ok(Self { namespace, rest, kubelet, clients: clients.clone(), view, clock })
+        Ok(Self { namespace, rest, kubelet, clients: clients.clone(), view })
     }
 
     /// The same people in another namespace that is there.
     pub async fn next_door(&self, namespace: &str) -> Result<Self> {
-        Self::enter(&self.clients, self.clock, namespace, &Resource::OF_TFJOBS).await
+        Self::enter(&self.clients, namespace).await
     }
 
     /// Waits for the turn to use the leases of operators and schedulers, of which there is one each.

@@ -5,7 +5,6 @@
 //! operator, or which server is behind the client.
 
 mod auto;
-mod clock;
 mod leave;
 mod life;
 mod lost;
@@ -19,9 +18,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use http::Method;
 use serde_json::{Value, json};
+use trainyard_apiserver::Clock;
 
 pub use auto::Auto;
-pub(crate) use clock::Clock;
 pub use status::End;
 
 use crate::rest::{Resource, Rest, is_another, is_conflict, is_missing};
@@ -46,8 +45,9 @@ pub struct Kubelet {
 
 impl Kubelet {
     /// Plays the kubelets of the pods in the namespace of `rest`.
-    pub(crate) const fn new(rest: Rest, view: View, clock: Clock) -> Self {
-        Self { rest, view, clock }
+    #[must_use]
+    pub fn new(rest: Rest, view: View) -> Self {
+        Self { rest, view, clock: Clock::of_runtime() }
     }
 
     /// The kubelets' way to the server.
@@ -115,7 +115,7 @@ impl Kubelet {
             if metadata["uid"] != *uid || terminating(&now) != terminating(found) {
                 return Ok(false);
             }
-            let mut patch = status(&now, &self.clock.now());
+            let mut patch = status(&now, &presence::text(&self.clock));
             patch["metadata"] = json!({"uid": uid, "resourceVersion": metadata["resourceVersion"]});
             match self.rest.merge(Resource::Pods, &format!("{name}/status"), &patch).await {
                 // It has changed in between.

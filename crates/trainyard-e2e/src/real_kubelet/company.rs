@@ -150,16 +150,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_all_wait_for_is_done_once_by_the_last() {
         let (company, log) = (Company::default(), RefCell::new(Vec::new()));
+        let told = |line: String| -> Result<()> {
+            log.borrow_mut().push(line);
+            Ok(())
+        };
         let one = async |name: &'static str, seconds| {
             let _member = company.join().await;
             after(seconds).await;
-            company
-                .meet(async || Ok(log.borrow_mut().push(format!("{name} begins"))))
-                .await
-                .unwrap();
+            company.meet(async || told(format!("{name} begins"))).await.unwrap();
             log.borrow_mut().push(format!("{name} sees"));
             after(10 - seconds).await;
-            company.meet(async || Ok(log.borrow_mut().push(format!("{name} ends")))).await.unwrap();
+            company.meet(async || told(format!("{name} ends"))).await.unwrap();
         };
         tokio::join!(one("a", 1), one("b", 3), one("c", 2));
         let told = log.borrow();
@@ -202,10 +203,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_comes_late_is_of_the_next_company() {
         let (company, log) = (Company::default(), RefCell::new(Vec::new()));
+        let told = |name: &'static str| -> Result<()> {
+            log.borrow_mut().push(name);
+            Ok(())
+        };
         let one = async |name: &'static str, late| {
             after(late).await;
             let _member = company.join().await;
-            company.meet(async || Ok(log.borrow_mut().push(name))).await.unwrap();
+            company.meet(async || told(name)).await.unwrap();
             after(10).await;
             log.borrow_mut().push(name);
         };

@@ -5,15 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Result, ensure};
 use futures::StreamExt as _;
 use http::Request;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::WatchEvent;
-use kube::{Client, Config};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::scene::condition;
 use super::site::Scene;
-use crate::rest::{Resource, Rest};
+use crate::rest::Resource;
 use crate::seen::text;
 
 /// The versions of a `TFJob` since it is followed. It is followed no more when this is dropped.
@@ -25,9 +23,7 @@ pub(super) struct History {
 impl History {
     /// Follows a job that is there.
     pub(super) async fn of(scene: &Scene, job: &str) -> Result<Self> {
-        let file = Kubeconfig::read_from(scene.site.kubectl.kubeconfig())?;
-        let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-        let rest = Rest::new(Client::try_from(config)?, scene.namespace.as_str());
+        let rest = scene.site.rest(&scene.namespace).await?;
         let now = rest.get(Resource::Jobs, job).await?;
         let from = text(&now["metadata"]["resourceVersion"]);
         let path = format!(

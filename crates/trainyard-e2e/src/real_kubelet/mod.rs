@@ -15,17 +15,18 @@ mod stand_in;
 mod stories;
 
 use std::process::ExitCode;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use anyhow::Result;
 use trainyard_testbed::cluster::Cluster;
 
 use crate::harness::{Phase, RealTime, Tier, cases, product};
-use play::{Trainings, changing, in_one_outage, on_site};
+use play::{Early, changing, in_one_outage, on_site};
 use site::{NODES, Site};
 
 /// Stories under way at the same time.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 8;
 
 /// Runs the tier.
 #[must_use]
@@ -55,20 +56,25 @@ fn play(tier: &mut Tier, real: &RealTime) {
         Ok(site)
     });
     tier.run(Phase::new(&operator, on_site(stories::with_operator())).at_once(AT_ONCE));
-    let trainings = Arc::<Trainings>::default();
-    let (first, begun) = (Arc::clone(&site), Arc::clone(&trainings));
+    let long: Vec<_> =
+        stories::long().into_iter().filter(|story| tier.wants(from_ref(story))).collect();
+    let early = Arc::<Early>::default();
+    let (first, begun) = (Arc::clone(&site), Arc::clone(&early));
     let everything = real.fixture(async move || {
         let site = first.get().await?;
         site.install(&["--volcano", "--scheduler"]).await?;
-        if trains {
-            begun.begin(&site, stories::with_tensorflow());
-        }
+        begun.begin(&site, long.clone());
         Ok(site)
     });
     tier.run(Phase::new(&everything, on_site(stories::with_scheduler())).at_once(AT_ONCE));
-    tier.run(Phase::new(&everything, changing(stories::of_the_operator())).one_by_one());
-    let trainings = trainings.cases(stories::with_tensorflow());
-    tier.run(Phase::new(&everything, trainings).at_once(AT_ONCE));
+    let first = Arc::clone(&everything);
+    let quick = real.fixture(async move || {
+        let site = first.get().await?;
+        site.hurry().await?;
+        Ok(site)
+    });
+    tier.run(Phase::new(&quick, changing(stories::of_the_operator())).one_by_one());
+    tier.run(Phase::new(&everything, early.cases(stories::long())).at_once(AT_ONCE));
     tier.run(Phase::new(&everything, changing(stories::of_all_jobs())).one_by_one());
     let braced = real.fixture(async move || {
         let site = everything.get().await?;

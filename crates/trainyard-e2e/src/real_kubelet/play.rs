@@ -8,18 +8,24 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
+use http::Method;
+use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::site::{PATIENCE, Scene, Site};
 use crate::harness::Case;
+use crate::rest::is_missing;
 
 /// Stories.
 type Stories = Vec<Case<Arc<Scene>>>;
 /// As the harness takes them.
 type Cases = Vec<Case<Arc<Site>>>;
 
+const NAMESPACES: &str = "/api/v1/namespaces";
+/// The time between two looks.
+const LOOK: Duration = Duration::from_millis(50);
 /// Making a cluster whole again takes as long as starting it.
 const RECOVERY: Duration = Duration::from_mins(3);
 
@@ -70,38 +76,41 @@ fn cases(
 
 async fn play(site: Arc<Site>, story: Case<Arc<Scene>>) -> Result<()> {
     let namespace = format!("story-{}", site.opened.fetch_add(1, Ordering::Relaxed));
-    site.ok(&["create", "namespace", &namespace]).await?;
+    let rest = site.rest(&namespace).await?;
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+    rest.send(Method::POST, NAMESPACES, Some(&object)).await?;
+    let path = format!("{NAMESPACES}/{namespace}");
+    // Without it, no pod can be made there.
+    while let Err(error) =
+        rest.send(Method::GET, &format!("{path}/serviceaccounts/default"), None).await
+    {
+        ensure!(is_missing(&error), error);
+        tokio::time::sleep(LOOK).await;
+    }
     let scene = Arc::new(Scene { site: Arc::clone(&site), namespace });
-    scene.ok(&["wait", "--for=create", "--timeout=30s", "sa/default"]).await?;
     let mut played = story.play(Arc::clone(&scene)).await;
     if played.is_err() {
         let about = scene.about().await;
         played = played.with_context(|| about);
     }
-    site.ok(&["delete", "namespace", "--wait=false", &scene.namespace]).await?;
+    rest.send(Method::DELETE, &path, None).await?;
     played
 }
 
-/// Stories with `TensorFlow`, which take long and let others be: they begin before their turn.
+/// Stories that begin before their turn, because they take long and let others be.
 #[derive(Default)]
-pub(super) struct Trainings {
+pub(super) struct Early {
     begun: Mutex<BTreeMap<String, JoinHandle<Result<()>>>>,
 }
 
-impl Trainings {
+impl Early {
     /// Begins stories beside whatever is played meanwhile.
     pub(super) fn begin(&self, site: &Arc<Site>, stories: Stories) {
         let start = |story: Case<Arc<Scene>>| {
             let (name, site, runtime) = (story.name.clone(), Arc::clone(site), Handle::current());
             // A story stays on the thread that plays it.
-            let played = tokio::task::spawn_blocking(move || {
-                runtime.block_on(async move {
-                    // Not within the story's time: the image may have to be made.
-                    site.with_tensorflow().await?;
-                    play(site, story).await
-                })
-            });
-            (name, played)
+            let play = move || runtime.block_on(async move { play(site, story).await });
+            (name, tokio::task::spawn_blocking(play))
         };
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         begun.extend(stories.into_iter().map(start));
@@ -113,9 +122,9 @@ impl Trainings {
 
     /// As cases: one that has been begun is waited for, any other is played.
     pub(super) fn cases(self: &Arc<Self>, stories: Stories) -> Cases {
-        let trainings = Arc::clone(self);
+        let early = Arc::clone(self);
         cases(stories, move |site: Arc<Site>, story: Case<Arc<Scene>>| {
-            let begun = trainings.take(&story.name);
+            let begun = early.take(&story.name);
             async move {
                 match begun {
                     Some(played) => played.await.context("it has panicked")?,

@@ -8,6 +8,8 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::sync::{OnceCell, RwLock};
@@ -17,6 +19,7 @@ use super::company::Company;
 use super::leftovers::leftovers;
 use crate::harness::product;
 use crate::kubectl::{Kubectl, Outcome};
+use crate::rest::Rest;
 
 /// How long a run of kubectl may take; its own time-outs are shorter.
 pub(super) const PATIENCE: Duration = Duration::from_mins(3);
@@ -25,7 +28,13 @@ pub(super) const IMAGE: &str = "registry.example/trainyard:0.1.0";
 /// The cluster's name.
 const NAME: &str = "kubelet";
 /// How long an operator that is braced waits for a lost node.
-const LOST_POD_TIMEOUT: &str = "5s";
+const LOST_POD_TIMEOUT: &str = "--lost-pod-timeout=5s";
+/// A lease that is given up a third as late as usual.
+const QUICK_LEASE: [&str; 3] = [
+    "--leader-elect-lease-duration=5s",
+    "--leader-elect-renew-deadline=4s",
+    "--leader-elect-retry-period=1s",
+];
 /// The taint by which people say that a lost node does not run.
 pub(super) const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 const STOPPED: &str = "the cluster has been stopped";
@@ -41,6 +50,7 @@ pub(super) struct Site {
     pub(super) binary: PathBuf,
     /// A folder that all nodes see.
     folder: PathBuf,
+    client: OnceCell<Client>,
     tensorflow: OnceCell<Result<(), String>>,
     /// Stories that lose a node together.
     pub(super) outage: Company,
@@ -72,6 +82,7 @@ impl Site {
             folder: cluster.folder().join("stories"),
             cluster: RwLock::new(Some(cluster)),
             binary,
+            client: OnceCell::new(),
             tensorflow: OnceCell::new(),
             outage: Company::default(),
             opened: AtomicUsize::new(0),
@@ -109,6 +120,18 @@ impl Site {
         let folder = self.folder.join(name);
         std::fs::create_dir_all(&folder)?;
         Ok(folder)
+    }
+
+    /// The objects of a namespace, as the cluster's administrator sees them.
+    pub(super) async fn rest(&self, namespace: &str) -> Result<Rest> {
+        let connect = async || {
+            let file = Kubeconfig::read_from(self.kubectl.kubeconfig())?;
+            let options = KubeConfigOptions::default();
+            let config = Config::from_custom_kubeconfig(file, &options).await?;
+            anyhow::Ok(Client::try_from(config)?)
+        };
+        let client = self.client.get_or_try_init(connect).await?;
+        Ok(Rest::new(client.clone(), namespace))
     }
 
     /// kubectl with these words, which must do.
@@ -227,14 +250,16 @@ impl Site {
         let stays = NODES.into_iter().find(|name| *name != NODES[node]);
         let stays = json!({"kubernetes.io/hostname": stays});
         let here = json!({"op": "add", "path": "/spec/template/spec/nodeSelector", "value": stays});
-        let soon = format!("--lost-pod-timeout={LOST_POD_TIMEOUT}");
-        let soon =
-            json!({"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": soon});
         tokio::try_join!(
-            self.change("trainyard-operator", json!([here, soon])),
+            self.change("trainyard-operator", json!([here, argument(LOST_POD_TIMEOUT)])),
             self.change("trainyard-scheduler", json!([here])),
         )
         .map(drop)
+    }
+
+    /// Has an operator that waits for another's end not wait long.
+    pub(super) async fn hurry(&self) -> Result<()> {
+        self.change("trainyard-operator", QUICK_LEASE.into_iter().map(argument).collect()).await
     }
 
     async fn change(&self, deployment: &str, patch: Value) -> Result<()> {
@@ -277,6 +302,11 @@ impl Site {
         ensure!(left.is_empty(), "the cluster left behind: {}", left.join(", "));
         Ok(())
     }
+}
+
+/// One more argument of a Deployment's program, as part of a patch.
+fn argument(argument: &str) -> Value {
+    json!({"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": argument})
 }
 
 /// A namespace of the cluster for one story.

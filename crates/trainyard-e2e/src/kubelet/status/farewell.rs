@@ -9,13 +9,16 @@ use crate::seen::text;
 /// like this.
 pub(in crate::kubelet) fn farewell<'a>(pod: &Value, end: End<'a>) -> Vec<Moment<'a>> {
     let status = &pod["status"];
+    let failed = Moment { phase: Some("Failed"), ..Moment::default() };
+    let containers = list(&status[CONTAINERS[1]]);
     if ["Succeeded", "Failed"].contains(&text(&status["phase"])) {
-        return Vec::new();
+        // Its kubelet may have said so before it had ended.
+        let ends = Moment { phase: failed.phase, ..Moment::over(end) };
+        return if containers.iter().any(container::runs) { vec![ends] } else { Vec::new() };
     }
-    if list(&status[CONTAINERS[1]]).iter().any(container::has_run) {
+    if containers.iter().any(container::has_run) {
         return vec![Moment::over(end)];
     }
-    let failed = Moment { phase: Some("Failed"), ..Moment::default() };
     let init = list(&status[INIT[1]]);
     if let Some(turn) = init.iter().position(container::runs) {
         return vec![Moment { init: Some((turn, Doing::Ended(end))), ..failed }];
@@ -40,6 +43,7 @@ pub(in crate::kubelet) fn farewell<'a>(pod: &Value, end: End<'a>) -> Vec<Moment<
 mod tests {
     use serde_json::json;
 
+    use super::super::Why;
     use super::super::tests::{ALL_RUN, after, codes, pod};
     use super::*;
 
@@ -52,6 +56,12 @@ mod tests {
         let running = farewell(after(pod(), &[ALL_RUN]));
         assert_eq!(
             (&running["status"]["phase"], codes(&running)[1]),
+            (&json!("Failed"), Some(143))
+        );
+        let why = Why { reason: "Evicted", message: "", is_marked: false };
+        let thrown_out = farewell(after(pod(), &[ALL_RUN, Moment::stopping(why)]));
+        assert_eq!(
+            (&thrown_out["status"]["phase"], codes(&thrown_out)[1]),
             (&json!("Failed"), Some(143))
         );
         let never = farewell(after(pod(), &[Moment::pending(true)]));

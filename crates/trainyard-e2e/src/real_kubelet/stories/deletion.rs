@@ -55,17 +55,17 @@ const TIMES: i64 = 8;
 /// All workers but one are deleted; that one knows nothing of it, and the job goes on. A backoff limit of none would
 /// be passed by anything that counts, and the success of one worker would be the job's.
 async fn deleted_under(scene: &Scene, policy: &str, script: &str, flags: &[&str]) -> Result<()> {
-    let (selector, last) = ("training.kubeflow.org/job-name=a", format!("a-worker-{TIMES}"));
+    let last = format!("a-worker-{TIMES}");
     let all = job("a", &[("Worker", TIMES + 1, script)]);
     scene.create(all.restart(policy).run_policy("backoffLimit", 0)).await?;
     scene.runs("a").await?;
     let before = scene.life(&last).await?;
-    let mut uids = scene.uids(selector).await?;
+    let mut uids = scene.uids().await?;
     uids.remove(&last);
     equal("pods", i64::try_from(uids.len())?, TIMES)?;
     let names: Vec<&str> = uids.keys().map(String::as_str).collect();
     scene.ok(&[&["delete", "pod"], &names[..], flags].concat()).await?;
-    scene.are_replaced(selector, &uids).await?;
+    scene.are_replaced(&uids).await?;
     scene.runs("a").await?;
     equal("the other worker", scene.life(&last).await?, before)?;
     let after = scene.get("tfjob/a").await?;
@@ -82,6 +82,7 @@ async fn deleted_pod_of_a_completed_replica_never_runs_again(scene: &Scene) -> R
     let all = job("a", &[("Chief", 1, TOLD), ("Worker", 1, "echo done")]).restart("Never");
     scene.create(all).await?;
     scene.wait("pod/a-worker-0", "jsonpath={.status.phase}=Succeeded").await?;
+    scene.wait("pod/a-chief-0", "condition=Ready").await?;
     let path = "jsonpath={.status.replicaStatuses.Worker.succeeded}=1";
     scene.wait("tfjob/a", path).await?;
     scene.ok(&["delete", "pod", "a-worker-0"]).await?;

@@ -52,9 +52,14 @@ pub(super) fn with_scheduler() -> Vec<Case<Arc<Scene>>> {
     [seeds::all(), gangs::all(), volcano::all(), claims.collect()].concat()
 }
 
-/// With the same, and with `TensorFlow`.
+/// On the same, with `TensorFlow`.
 pub(super) fn with_tensorflow() -> Vec<Case<Arc<Scene>>> {
     training::all()
+}
+
+/// On the same; they take long, and are indifferent to what becomes of the operator meanwhile.
+pub(super) fn long() -> Vec<Case<Arc<Scene>>> {
+    [training::all(), seeds::slow()].concat()
 }
 
 /// Those that change the operator, or take it away: one after the other.

@@ -13,12 +13,11 @@ use crate::real_kubelet::devices::offer;
 use crate::real_kubelet::site::{NODES, Scene};
 use crate::real_kubelet::stand_in;
 
-/// A shell that is process 1 takes its whole grace period to stop.
+/// Some wait for a grace period.
 const LONGEST: Duration = Duration::from_mins(4);
 
 pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
     let all = cases!["seeds":
-        seed_001_restarts_as_a_whole_and_completes,
         seed_000_names_the_image_that_is_to_be_filled_in_and_then_runs,
         seed_002_runs_one_job_on_each_machine,
         seed_003_mnist_keeps_its_events_on_the_claim,
@@ -27,6 +26,11 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
         seed_004_keeps_the_model_on_the_share,
     ];
     within(LONGEST, all)
+}
+
+/// A shell that is process 1 takes its whole grace period to stop.
+pub(super) fn slow() -> Vec<Case<Arc<Scene>>> {
+    within(LONGEST, cases!["seeds": seed_001_restarts_as_a_whole_and_completes])
 }
 
 const FIRST: &str = include_str!("../../../seeds/module6-ex1-gpu.yaml");
@@ -115,7 +119,7 @@ async fn seed_001_restarts_as_a_whole_and_completes(scene: &Scene) -> Result<()>
     for pod in &all {
         uids.push(scene.life(pod).await?.0);
     }
-    // A shell that is process 1 hears no signal: what follows waits for its whole grace period anyway.
+    // What follows waits for the whole grace period anyway.
     scene.ok(&["delete", "pod", "--grace-period=1", &all[1]]).await?;
     let count = ["get", "vcjob", "tensorflow-dist-mnist", "-o=jsonpath={.status.retryCount}"];
     scene.until(&count, "all start again", |count| count == "1").await?;

@@ -54,10 +54,14 @@ async fn failed_pod_restarts_the_job_until_its_retries_are_over(scene: &Scene) -
     let job = scene.get("job.batch.volcano.sh/a").await?;
     fields("job", &job, &[("/status/retryCount", json!(2))])?;
     ensure!(!text(&job["status"]["state"]["message"]).is_empty(), "{}", job["status"]);
-    // The pods of the last run stay, with what they said.
-    let pods = scene.ok(&["get", "pods", "-l", "volcano.sh/job-name=a", "-o", "name"]).await?;
-    let pod = pods.lines().next().unwrap_or_default().to_owned();
-    equal("log", scene.ok(&["logs", &pod]).await?.as_str(), "ends with 3\n")
+    // What had failed in the last run stays, with what it said; what ran beside it goes.
+    let failed = "--field-selector=status.phase=Failed";
+    let path = "-o=jsonpath={range .items[*]}{.metadata.name}{.metadata.deletionTimestamp} {end}";
+    let is_one =
+        |told: &str| ["a-w-0", "a-w-1"].iter().any(|pod| told.split(' ').any(|word| word == *pod));
+    let told = scene.until(&["get", "pods", failed, path], "what has failed", is_one).await?;
+    let pod = told.split(' ').find(|word| ["a-w-0", "a-w-1"].contains(word)).unwrap_or_default();
+    equal("log", scene.log(pod).await?.as_str(), "ends with 3\n")
 }
 
 async fn exit_code_of_a_real_program_chooses_the_policy(scene: &Scene) -> Result<()> {
@@ -138,10 +142,10 @@ async fn deleted_pod_restarts_the_job_once(scene: &Scene) -> Result<()> {
     let job = vcjob("a").task(told_workers(8)).policy(policy("PodEvicted", "RestartJob"));
     scene.create(job).await?;
     runs(scene, "a").await?;
-    let uids = scene.uids("volcano.sh/job-name=a").await?;
+    let uids = scene.uids().await?;
     equal("pods", uids.len(), 8)?;
     scene.ok(&["delete", "pod", "a-w-3"]).await?;
-    scene.are_replaced("volcano.sh/job-name=a", &uids).await?;
+    scene.are_replaced(&uids).await?;
     runs(scene, "a").await?;
     let job = scene.get("job.batch.volcano.sh/a").await?;
     fields("job", &job, &[("/status/retryCount", json!(1))])

@@ -12,6 +12,7 @@ use tokio::process::Command;
 use super::archive::{Archive, Settings, hex};
 use super::program::SEARCH_PATH;
 use super::{TENSORFLOW, folder, in_background};
+use crate::cluster::removal::remove_tree;
 use crate::control_plane::go;
 use crate::packages;
 use crate::say;
@@ -67,12 +68,7 @@ fn recipe() -> String {
 }
 
 fn clear(root: &Path) -> Result<()> {
-    match fs::remove_dir_all(root) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", root.display()))
-        }
-        _ => Ok(()),
-    }
+    remove_tree(root).with_context(|| format!("cannot remove {}", root.display()))
 }
 
 async fn make(root: &Path, path: &Path) -> Result<()> {
