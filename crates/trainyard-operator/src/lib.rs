@@ -25,7 +25,6 @@ mod lease;
 mod limit;
 mod lines;
 mod metrics;
-mod nodes;
 mod operator;
 mod options;
 mod queue;
@@ -44,7 +43,7 @@ mod watch;
 mod writes;
 mod yard;
 
-pub use connect::{connect, connect_each};
+pub use connect::connect;
 pub use error::{Denied, Error};
 pub use health::Health;
 pub use metrics::Metrics;

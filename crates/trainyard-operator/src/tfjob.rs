@@ -34,11 +34,9 @@ impl JobKind for TfJobs {
 
     fn beside(config: &Config) -> &'static [Beside] {
         match config.gang {
-            Gang::Off => &[Beside::Nodes],
-            Gang::PodGroup { .. } => &[Beside::Nodes, Beside::PodGroups, Beside::PriorityClasses],
-            Gang::PluginsPodGroup { .. } => {
-                &[Beside::Nodes, Beside::PluginsPodGroups, Beside::PriorityClasses]
-            }
+            Gang::Off => &[],
+            Gang::PodGroup { .. } => &[Beside::PodGroups, Beside::PriorityClasses],
+            Gang::PluginsPodGroup { .. } => &[Beside::PluginsPodGroups, Beside::PriorityClasses],
         }
     }
 
@@ -54,7 +52,6 @@ impl JobKind for TfJobs {
         let observed = Observed {
             job: &seen.job,
             pods: &seen.pods,
-            departed: &seen.departed,
             services: &seen.services,
             groups: &seen.groups,
             classes: &seen.classes,

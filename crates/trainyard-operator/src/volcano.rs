@@ -42,7 +42,6 @@ impl JobKind for VolcanoKind {
             Beside::PodGroups,
             Beside::Commands,
             Beside::PriorityClasses,
-            Beside::Nodes,
         ]
     }
 

@@ -5,17 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::Node;
 use crate::facts::{Facts, Record, Stand};
-use crate::fit::Obstacle;
-use crate::peer::{Neighbour, Spread, Term};
+use crate::fit::{Obstacle, barred};
+use crate::peer::{Spread, Term};
 use crate::room::{Board, View};
 use crate::taint::repelled;
-use crate::{Node, Pod};
 
 /// Where in the cluster a pod may go as far as other pods are concerned.
 #[derive(Debug, Default)]
 pub(crate) struct Survey<'p> {
-    /// For each term of affinity: where somebody is who meets all of them.
+    /// For each term of affinity: where it is met, and whether anywhere.
     near: Vec<(&'p Term, BTreeSet<String>)>,
     /// Nobody meets the terms of affinity yet and the pod would meet them itself.
     is_first: bool,
@@ -49,47 +49,39 @@ impl<'p> Survey<'p> {
             spread: Vec::new(),
             ..Self::default()
         };
-        let own = neighbour(pod, facts);
         for room in &board.rooms {
             let Some(node) = &room.node else { continue };
-            for id in &room.pods {
-                let Some(other) = facts.record(*id) else { continue };
-                let is_gone = view != View::Now
-                    && (other.stand() == Stand::Leaving || board.departed.contains(id));
+            for other in room.pods.iter().filter_map(|id| facts.record(*id)) {
+                let is_gone = view != View::Now && other.stand() == Stand::Leaving;
                 if !is_gone && other.pod.uid != pod.uid {
-                    survey.note(pod, own, &other.pod, neighbour(&other.pod, facts), node);
+                    survey.note(record, other, node);
                 }
             }
         }
+        let own = |term: &&Term| term.means(&pod.key.namespace, &pod.key.namespace, &pod.labels);
         survey.is_first = survey.near.iter().all(|(_, met)| met.is_empty())
-            && peers.near.iter().all(|term| term.means(&pod.key.namespace, own));
+            && peers.near.iter().all(|term| own(&term));
         survey.spread =
             peers.spread.iter().map(|rule| evenness(rule, record, board, facts)).collect();
         survey
     }
 
-    fn note(
-        &mut self,
-        pod: &Pod,
-        own: Neighbour<'_>,
-        other: &Pod,
-        seen: Neighbour<'_>,
-        node: &Node,
-    ) {
+    fn note(&mut self, record: &Record, other: &Record, node: &Node) {
+        let pod = &record.pod;
         let place = |topology: &String| node.labels.get(topology).cloned();
-        // As with kube-scheduler one pod has to meet all terms to count for any.
-        if self.near.iter().all(|(term, _)| term.means(own.namespace, seen)) {
-            for (term, met) in &mut self.near {
+        let (namespace, labels) = (&other.pod.key.namespace, &other.pod.labels);
+        for (term, met) in &mut self.near {
+            if term.means(&pod.key.namespace, namespace, labels) {
                 met.extend(place(&term.topology));
             }
         }
         for term in &pod.peers.away {
-            if term.may_mean(own.namespace, seen) {
+            if term.means(&pod.key.namespace, namespace, labels) {
                 self.away.extend(place(&term.topology).map(|at| (term.topology.clone(), at)));
             }
         }
-        for term in &other.peers.away {
-            if term.may_mean(seen.namespace, own) {
+        for term in &other.pod.peers.away {
+            if term.means(namespace, &pod.key.namespace, &pod.labels) {
                 self.unwelcome.extend(place(&term.topology).map(|at| (term.topology.clone(), at)));
             }
         }
@@ -121,12 +113,6 @@ impl<'p> Survey<'p> {
     }
 }
 
-fn neighbour<'p>(pod: &'p Pod, facts: &'p Facts) -> Neighbour<'p> {
-    let namespace = pod.key.namespace.as_str();
-    let of_namespace = facts.namespaces.get(namespace).map(|known| &known.labels);
-    Neighbour { namespace, labels: &pod.labels, of_namespace }
-}
-
 /// How many pods lie in each domain that counts for the pod.
 fn evenness<'p>(
     rule: &'p Spread,
@@ -140,15 +126,17 @@ fn evenness<'p>(
     for room in &board.rooms {
         let Some(node) = &room.node else { continue };
         let has_all = rules.iter().all(|rule| node.labels.contains_key(&rule.topology));
-        let excluded = rule.by_affinity && !pod.required.admits(&node.name, &node.labels);
+        let excluded = match barred(&record.shape, node, facts) {
+            Some(Obstacle::Selector) => rule.by_affinity,
+            _ => false,
+        };
         let tainted = rule.by_taints && repelled(&node.taints, &pod.tolerations).is_some();
         let Some(at) = node.labels.get(&rule.topology).filter(|_| has_all) else { continue };
         if excluded || tainted {
             continue;
         }
         let count = counts.entry(at.clone()).or_default();
-        for id in room.pods.iter().filter(|id| !board.departed.contains(id)) {
-            let Some(other) = facts.record(*id) else { continue };
+        for other in room.pods.iter().filter_map(|id| facts.record(*id)) {
             let meant = other.pod.key.namespace == pod.key.namespace
                 && other.stand() != Stand::Leaving
                 && other.pod.uid != pod.uid
@@ -158,5 +146,5 @@ fn evenness<'p>(
     }
     let too_few = rule.domains.is_some_and(|least| counts.len() < least);
     let least = if too_few { 0 } else { counts.values().copied().min().unwrap_or(0) };
-    Evenness { rule, counts, least, own: i64::from(rule.means(&pod.labels)) }
+    Evenness { rule, counts, least, own: i64::from(rule.counts(&pod.labels)) }
 }

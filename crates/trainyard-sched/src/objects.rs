@@ -1,10 +1,8 @@
-//! Small objects that scheduling looks at: priority classes and namespaces.
-
-use std::collections::BTreeMap;
+//! Small objects that scheduling looks at: priority classes.
 
 use serde::Deserialize;
 
-use crate::meta::{Identity, Metadata};
+use crate::meta::Identity;
 
 /// A priority class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -34,32 +32,5 @@ impl PriorityClass {
     #[must_use]
     pub fn version(&self) -> u64 {
         self.metadata.version
-    }
-}
-
-/// A namespace: terms of pod affinity mean namespaces by their labels.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "NamespaceWire")]
-pub struct Namespace {
-    /// Its name.
-    pub name: String,
-    /// Its identity.
-    pub uid: String,
-    /// Its version; 0 when versions cannot be compared.
-    pub version: u64,
-    /// Its labels.
-    pub labels: BTreeMap<String, String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct NamespaceWire {
-    metadata: Metadata,
-}
-
-impl From<NamespaceWire> for Namespace {
-    fn from(NamespaceWire { metadata }: NamespaceWire) -> Self {
-        let version = metadata.version();
-        Self { name: metadata.name, uid: metadata.uid, version, labels: metadata.labels }
     }
 }

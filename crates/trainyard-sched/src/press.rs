@@ -36,7 +36,6 @@ impl<'f> Cycle<'f> {
         unit.is_pressed = true;
         let Some(unit) = self.units.get(index) else { return false };
         let (chosen, ask) = unit.minimum();
-        let (chosen, ask) = (&*chosen, &*ask);
         if unit.standing.is_ready() || chosen.is_empty() || !unit.muster.may_preempt {
             return false;
         }
@@ -312,7 +311,7 @@ impl<'f> Cycle<'f> {
                     continue;
                 };
                 if let Some(room) = self.board.position(record.node()) {
-                    self.board.give(room, &record.shape, SOON, Some(*id));
+                    self.board.give(room, &record.shape, SOON);
                 }
                 if bundle.line == own {
                     freed.add(&record.shape.ask, 1);

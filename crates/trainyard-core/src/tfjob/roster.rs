@@ -3,20 +3,20 @@
 //! Puts every object of the job into its place, and says of each replica where it stands. Must not
 //! decide what happens next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use jiff::Timestamp;
 use trainyard_api::{JobStatus, ReplicaId, ReplicaType, TfJobSpec, names};
 
 use super::{
-    Observed,
     end::{Cause, End, end},
     indexes,
 };
 use crate::{
-    config::Config,
     phase::Phase,
-    view::{ContainerState, PodView, Role, ServiceView},
+    view::{PodView, Role, ServiceView},
 };
 
 /// Everybody who belongs to a job.
@@ -54,9 +54,6 @@ pub(super) enum Standing {
     Missing,
     /// Its pod waits or runs.
     Live,
-    /// Its program has ended, and until then somebody else may turn out to have ended it. It is taken for one
-    /// that runs.
-    Ending(Timestamp),
     /// Its pod is being deleted by somebody.
     Leaving,
     /// It has completed, now or earlier.
@@ -80,15 +77,7 @@ impl Slot<'_> {
     /// Returns true if its pod has started and not ended.
     #[must_use]
     pub(super) fn has_started(&self) -> bool {
-        match self.standing {
-            Standing::Live => self.pod.is_some_and(|pod| pod.phase == Phase::Running),
-            // What ended may have been an init container, and the program never ran.
-            Standing::Ending(_) => self
-                .pod
-                .and_then(PodView::main_container)
-                .is_some_and(|main| !matches!(main.state, ContainerState::Waiting { .. })),
-            _ => false,
-        }
+        self.standing == Standing::Live && self.pod.is_some_and(|pod| pod.phase == Phase::Running)
     }
 }
 
@@ -96,18 +85,17 @@ impl<'a> Roster<'a> {
     /// Puts everybody into place.
     #[must_use]
     pub(super) fn new(
-        seen: &Observed<'a>,
+        job: &str,
         spec: &TfJobSpec,
         status: &JobStatus,
-        now: Timestamp,
-        config: &Config,
+        pods: &'a [Arc<PodView>],
+        services: &'a [Arc<ServiceView>],
     ) -> Self {
-        let job = &seen.job.metadata.name;
         let asked = |id: &ReplicaId| id.index < spec.count(id.kind);
         let mut by_id = BTreeMap::new();
         let mut surplus = Vec::new();
         let mut tensorboard = None;
-        for pod in seen.pods {
+        for pod in pods {
             match pod.role {
                 Role::Replica(id) if !is_named(job, id, &pod.name) => {}
                 Role::Replica(id) if asked(&id) => {
@@ -121,7 +109,7 @@ impl<'a> Roster<'a> {
         let mut known = BTreeMap::new();
         let mut surplus_services = Vec::new();
         let mut tensorboard_service = None;
-        for service in seen.services {
+        for service in services {
             match service.role {
                 Role::Replica(id) if !is_named(job, id, &service.name) => {}
                 Role::Replica(id) if asked(&id) => {
@@ -133,7 +121,7 @@ impl<'a> Roster<'a> {
             }
         }
         Self {
-            slots: slots(spec, status, &by_id, |pod| end(pod, now, config)),
+            slots: slots(spec, status, &by_id),
             surplus,
             services: known,
             surplus_services,
@@ -152,7 +140,6 @@ fn slots<'a>(
     spec: &TfJobSpec,
     status: &JobStatus,
     pods: &BTreeMap<ReplicaId, &'a PodView>,
-    judge: impl Fn(&PodView) -> End,
 ) -> Vec<Slot<'a>> {
     let mut slots = Vec::new();
     for (kind, replicas) in &spec.replicas {
@@ -160,7 +147,7 @@ fn slots<'a>(
         for index in 0..replicas.replicas {
             let id = ReplicaId { kind: *kind, index };
             let pod = pods.get(&id).copied();
-            let standing = standing(pod, id, completed.contains(&index), status, &judge);
+            let standing = standing(pod, id, completed.contains(&index), status);
             slots.push(Slot { id, pod, standing });
         }
     }
@@ -177,13 +164,7 @@ pub(super) fn completed(status: &JobStatus, kind: ReplicaType) -> BTreeSet<u32> 
         .unwrap_or_default()
 }
 
-fn standing(
-    pod: Option<&PodView>,
-    id: ReplicaId,
-    completed: bool,
-    status: &JobStatus,
-    judge: impl Fn(&PodView) -> End,
-) -> Standing {
+fn standing(pod: Option<&PodView>, id: ReplicaId, completed: bool, status: &JobStatus) -> Standing {
     let Some(pod) = pod else {
         return if completed { Standing::Completed } else { Standing::Missing };
     };
@@ -201,9 +182,8 @@ fn standing(
     if replaced {
         return Standing::Replaced;
     }
-    match judge(pod) {
+    match end(pod) {
         End::Live => Standing::Live,
-        End::Ending(until) => Standing::Ending(until),
         End::Leaving => Standing::Leaving,
         End::Completed => Standing::Completed,
         End::Failed(cause) => Standing::Failed(cause),
@@ -211,6 +191,6 @@ fn standing(
 }
 
 /// Whether the object has the name that its labels say it should have.
-pub(super) fn is_named(job: &str, id: ReplicaId, name: &str) -> bool {
+fn is_named(job: &str, id: ReplicaId, name: &str) -> bool {
     *name == names::replica_name(job, id.kind.lower(), id.index)
 }

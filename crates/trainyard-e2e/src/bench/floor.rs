@@ -102,7 +102,6 @@ async fn replay(bare: Arc<Bare>, stored: Value) -> Result<()> {
     let seen = Observed {
         job: &job,
         pods: &[],
-        departed: &[],
         services: &[],
         groups: &[],
         classes: &[],

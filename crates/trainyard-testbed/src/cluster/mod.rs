@@ -15,7 +15,6 @@ mod machine;
 mod needs;
 mod node;
 mod ready;
-mod removal;
 mod setup;
 mod started;
 

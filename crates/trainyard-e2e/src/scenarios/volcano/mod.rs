@@ -7,10 +7,8 @@ mod exit_codes;
 mod groups;
 mod invalid;
 mod leftovers;
-mod lost_nodes;
 mod plugins;
 mod policies;
-mod refused;
 mod restarts;
 mod scale;
 mod seed;
@@ -49,7 +47,7 @@ pub(super) fn shared() -> Vec<Case<World>> {
 
 /// Those that start operators of their own.
 pub(super) fn own_operator() -> Vec<Case<World>> {
-    in_scenes([lost_nodes::all(), refused::all(), takeover::all()])
+    in_scenes([takeover::all()])
 }
 
 /// Each in a scene of its own.

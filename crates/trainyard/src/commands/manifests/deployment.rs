@@ -108,8 +108,7 @@ fn container(image: &str, name: &str, args: &[String]) -> Value {
             {"name": "probes", "containerPort": PROBES_PORT},
         ],
         "livenessProbe": probe("/healthz", 15, 20),
-        // It is ready in a second, and an upgrade waits for it.
-        "readinessProbe": probe("/readyz", 1, 2),
+        "readinessProbe": probe("/readyz", 1, 10),
         // The caches hold a few hundred bytes per pod of a job: the limit is for ten thousands.
         "resources": {
             "requests": {"cpu": "100m", "memory": "64Mi"},
