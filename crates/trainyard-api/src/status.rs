@@ -45,12 +45,16 @@ pub struct JobStatus {
     /// Replicas that were restarted, and what is known of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replica_records: Vec<ReplicaRecord>,
-    /// Replicas that have started and do not run now, the first few of them.
+    /// Replicas that do not run now although they have started, or whose node cannot be reached; the
+    /// first few of them.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "readable_items")]
     pub unavailable_replicas: Vec<UnavailableReplica>,
     /// Why the job failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// Digest of what has no effect any more in the specification of a job that has ended.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ended_spec: String,
 }
 
 /// One condition.
@@ -155,7 +159,7 @@ pub struct ReplicaRecord {
     pub last_restart_time: Option<Timestamp>,
 }
 
-/// A replica that has started and does not run now.
+/// A replica that has started and does not run now, or whose node cannot be reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnavailableReplica {
@@ -163,7 +167,8 @@ pub struct UnavailableReplica {
     pub replica: String,
     /// Since when it does not run, as far as is known.
     pub since: Timestamp,
-    /// Why, in one word: `NodeUnreachable`, `Deleted`, `Failed` …
+    /// Why, in one word: `NodeUnreachable`, `Deleted`, `CrashLoopBackOff`, who of the cluster has deleted its
+    /// pod (`DeletionByTaintManager` …), or how its program ended (`Error`, `OOMKilled` …).
     pub reason: String,
     /// The same for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]

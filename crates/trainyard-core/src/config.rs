@@ -26,6 +26,9 @@ pub struct Config {
     /// A pod that should have been gone this long ago is deleted without waiting for its node;
     /// 0 means never.
     pub lost_pod_ms: i64,
+    /// A kubelet that has published the end of a pod's containers may take so long to publish the pod's
+    /// final phase, and with it that it was not the program that ended.
+    pub final_phase_ms: i64,
     /// How many create or delete events of one type and pass are told one by one.
     pub events_each: usize,
     /// A PodGroup that no scheduler has taken up for so long is told of.
@@ -100,6 +103,7 @@ impl Default for Config {
             restart_reset_ms: 600_000,
             counts_delay_ms: 1_000,
             lost_pod_ms: 300_000,
+            final_phase_ms: 5_000,
             events_each: 10,
             unseen_group_ms: 60_000,
             gang: Gang::Off,

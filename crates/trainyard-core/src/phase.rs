@@ -8,7 +8,7 @@
 
 use serde::Deserialize;
 
-use crate::view::{ContainerState, ContainerView};
+use crate::{end::exit_code, view::ContainerView};
 
 /// Phase of a pod.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -35,7 +35,7 @@ impl Phase {
     }
 }
 
-/// When the kubelet starts a terminated container of a pod again.
+/// When the kubelet starts a terminated container again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum InPlaceRestart {
     /// After any end.
@@ -45,8 +45,8 @@ pub enum InPlaceRestart {
     OnFailure,
     /// Not at all.
     Never,
-    /// By rules of single containers; only the kubelet knows.
-    ByContainer,
+    /// By rules of its pod's containers about exit codes; only the kubelet knows.
+    ByRules,
 }
 
 impl InPlaceRestart {
@@ -54,7 +54,7 @@ impl InPlaceRestart {
     #[must_use]
     pub const fn is_final(self, exit_code: i64) -> bool {
         match self {
-            Self::Always | Self::ByContainer => false,
+            Self::Always | Self::ByRules => false,
             Self::OnFailure => exit_code == 0,
             Self::Never => true,
         }
@@ -64,11 +64,11 @@ impl InPlaceRestart {
 /// The phase that the kubelet publishes for these containers once it has cleaned up after them.
 ///
 /// Of a pod that the cluster ends only the published phase counts: the kubelet writes `Failed` for one that it
-/// evicts, with whatever exit code the program answers the signal.
+/// evicts, with whatever exit code the program answers the signal. Sidecars among the init containers do not
+/// count: they are started again as long as the others run, and stopped after them.
 #[must_use]
 pub(crate) fn phase(
     published: Phase,
-    restart: InPlaceRestart,
     is_disrupted: bool,
     init_containers: &[ContainerView],
     containers: &[ContainerView],
@@ -76,30 +76,20 @@ pub(crate) fn phase(
     if is_disrupted || !matches!(published, Phase::Pending | Phase::Running) {
         return published;
     }
-    // A sidecar among the init containers ends after the others, with whatever code; it counts
-    // only before they start.
-    let has_started = containers.iter().any(|container| exit_code(container).is_some());
     let init_failed = |container: &ContainerView| {
-        exit_code(container).is_some_and(|code| code != 0 && restart == InPlaceRestart::Never)
+        let is_bad = exit_code(container).is_some_and(|code| code != 0);
+        is_bad && container.restart == InPlaceRestart::Never
     };
-    if published == Phase::Pending && !has_started && init_containers.iter().any(init_failed) {
+    if published == Phase::Pending && init_containers.iter().any(init_failed) {
         return Phase::Failed;
     }
-    let Some(codes) = containers.iter().map(exit_code).collect::<Option<Vec<i64>>>() else {
-        return published;
+    let final_code = |container: &ContainerView| {
+        exit_code(container).filter(|code| container.restart.is_final(*code))
     };
-    match codes.as_slice() {
-        [] => published,
-        codes if !codes.iter().all(|code| restart.is_final(*code)) => published,
-        codes if codes.iter().all(|code| *code == 0) => Phase::Succeeded,
-        _ => Phase::Failed,
-    }
-}
-
-fn exit_code(container: &ContainerView) -> Option<i64> {
-    match container.state {
-        ContainerState::Terminated { exit_code, .. } => Some(exit_code),
-        _ => None,
+    match containers.iter().map(final_code).collect::<Option<Vec<i64>>>().as_deref() {
+        None | Some([]) => published,
+        Some(codes) if codes.iter().all(|code| *code == 0) => Phase::Succeeded,
+        Some(_) => Phase::Failed,
     }
 }
 
@@ -206,20 +196,104 @@ mod tests {
 
     #[test]
     fn a_failed_init_container_fails_a_pod_that_is_never_restarted() {
-        let init = |policy: &str, waiting: Value| -> Phase {
+        let init = |policy: &str| -> Phase {
             let pod: PodView = serde_json::from_value(json!({
                 "metadata": {"name": "p", "uid": "u"},
                 "spec": {"restartPolicy": policy},
                 "status": {"phase": "Pending", "initContainerStatuses": [ended("fetch", 3)],
-                    "containerStatuses": [waiting]},
+                    "containerStatuses": [{"name": "tensorflow", "state": {"waiting": {}}}]},
             }))
             .unwrap();
             pod.phase
         };
-        let waiting = json!({"name": "tensorflow", "state": {"waiting": {}}});
-        assert_eq!(init("Never", waiting.clone()), Phase::Failed);
-        assert_eq!(init("OnFailure", waiting), Phase::Pending);
-        // A sidecar that was stopped at the end says nothing about the training.
-        assert_eq!(init("Never", ended("tensorflow", 0)), Phase::Succeeded);
+        assert_eq!(init("Never"), Phase::Failed);
+        assert_eq!(init("OnFailure"), Phase::Pending);
+        assert_eq!(init("Always"), Phase::Pending);
+    }
+
+    /// A pod with a sidecar beside the container that trains, both in these states.
+    fn beside_a_sidecar(published: &str, policy: &str, sidecar: &Value, main: &Value) -> Phase {
+        let pod: PodView = serde_json::from_value(json!({
+            "metadata": {"name": "p", "uid": "u"},
+            "spec": {"restartPolicy": policy, "containers": [{"name": "tensorflow"}],
+                "initContainers": [{"name": "proxy", "restartPolicy": "Always"}]},
+            "status": {"phase": published, "initContainerStatuses": [sidecar],
+                "containerStatuses": [main]},
+        }))
+        .unwrap();
+        pod.phase
+    }
+
+    #[test]
+    fn a_sidecar_that_ends_is_started_again_and_fails_no_pod() {
+        let waits = json!({"name": "tensorflow", "state": {"waiting": {}}});
+        for policy in ["Never", "OnFailure", "Always"] {
+            for code in [0, 1, 137] {
+                let ended = ended("proxy", code);
+                let phase = |published, main| beside_a_sidecar(published, policy, &ended, main);
+                assert_eq!(phase("Pending", &waits), Phase::Pending, "{policy} {code}");
+                assert_eq!(
+                    phase("Running", &runs("tensorflow")),
+                    Phase::Running,
+                    "{policy} {code}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_sidecar_that_is_stopped_at_the_end_changes_nothing_about_it() {
+        for sidecar in [runs("proxy"), ended("proxy", 0), ended("proxy", 143), ended("proxy", 137)]
+        {
+            let phase =
+                |code| beside_a_sidecar("Running", "Never", &sidecar, &ended("tensorflow", code));
+            assert_eq!(phase(0), Phase::Succeeded, "{sidecar}");
+            assert_eq!(phase(1), Phase::Failed, "{sidecar}");
+        }
+    }
+
+    #[test]
+    fn the_restart_policy_of_a_container_goes_before_that_of_its_pod() {
+        let phase = |pod: &str, own: &str, code: i64| {
+            let pod: PodView = serde_json::from_value(json!({
+                "metadata": {"name": "p", "uid": "u"},
+                "spec": {"restartPolicy": pod,
+                    "containers": [{"name": "tensorflow", "restartPolicy": own}]},
+                "status": {"phase": "Running", "containerStatuses": [ended("tensorflow", code)]},
+            }))
+            .unwrap();
+            pod.phase
+        };
+        assert_eq!(phase("Never", "Always", 1), Phase::Running);
+        assert_eq!(phase("Never", "OnFailure", 1), Phase::Running);
+        assert_eq!(phase("Never", "OnFailure", 0), Phase::Succeeded);
+        assert_eq!(phase("Always", "Never", 1), Phase::Failed);
+    }
+
+    #[test]
+    fn a_rule_of_one_container_may_start_another_again() {
+        let pod: PodView = serde_json::from_value(json!({
+            "metadata": {"name": "p", "uid": "u"},
+            "spec": {"restartPolicy": "Never",
+                "initContainers": [{"name": "fetch", "restartPolicy": "Never",
+                    "restartPolicyRules": [{"action": "RestartAllContainers"}]}],
+                "containers": [{"name": "tensorflow"}]},
+            "status": {"phase": "Pending", "initContainerStatuses": [ended("fetch", 3)],
+                "containerStatuses": [{"name": "tensorflow", "state": {"waiting": {}}}]},
+        }))
+        .unwrap();
+        assert_eq!(pod.phase, Phase::Pending);
+    }
+
+    #[test]
+    fn lists_that_are_null_are_empty() {
+        let pod: PodView = serde_json::from_value(json!({
+            "metadata": {"name": "p", "uid": "u"},
+            "spec": {"restartPolicy": "Never", "initContainers": null, "containers": [
+                {"name": "tensorflow", "restartPolicy": null, "restartPolicyRules": null}]},
+            "status": {"phase": "Running", "containerStatuses": [ended("tensorflow", 0)]},
+        }))
+        .unwrap();
+        assert_eq!(pod.phase, Phase::Succeeded);
     }
 }

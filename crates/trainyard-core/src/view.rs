@@ -6,10 +6,14 @@
 use std::{collections::BTreeMap, mem};
 
 use jiff::Timestamp;
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 use trainyard_api::{Meta, ReplicaId, ReplicaType, names, volcano::names as volcano};
 
 use crate::phase::{InPlaceRestart, Phase, phase};
+
+mod spec;
+
+use spec::SpecWire;
 
 /// What an object is for, by its labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +59,8 @@ pub struct PodView {
     pub version: u64,
     /// UID of the controller that owns it.
     pub owner: Option<Box<str>>,
+    /// Its node; empty while it has none.
+    pub node: Box<str>,
     /// What it is for.
     pub role: Role,
     /// Attempt of the whole job it belongs to.
@@ -67,6 +73,8 @@ pub struct PodView {
     pub deletion: Option<Deletion>,
     /// Its phase, as the kubelet publishes it once it has cleaned up after the containers.
     pub phase: Phase,
+    /// Whether its kubelet has published that it has ended, and with it all there is to say of that.
+    pub has_final_phase: bool,
     /// Why it is in that phase, in one word (`Evicted`, `NodeLost` …).
     pub reason: Box<str>,
     /// The same for people.
@@ -76,12 +84,11 @@ pub struct PodView {
     /// Who of the cluster ended it, in one word (`EvictionByEvictionAPI`, `DeletionByTaintManager`
     /// …); empty where nobody says so.
     pub disruption: Box<str>,
-    /// Nobody knows what its containers do, because its node cannot be reached.
+    /// Nobody knows what its containers do, because its node cannot be reached. What the pod itself
+    /// shows of that; of its node it is learnt in [`crate::node`].
     pub unreachable: Option<Unreachable>,
     /// Why it has no node: reason and message.
     pub unscheduled: Option<(Box<str>, Box<str>)>,
-    /// When the kubelet starts its containers again.
-    pub restart: InPlaceRestart,
     /// Its init containers.
     pub init_containers: Vec<ContainerView>,
     /// Its containers.
@@ -116,6 +123,8 @@ pub struct TaskView {
 pub struct ContainerView {
     /// Its name.
     pub name: Box<str>,
+    /// When the kubelet starts it again; of an init container that is `Always` it is a sidecar.
+    pub restart: InPlaceRestart,
     /// Restarts in place.
     pub restarts: i64,
     /// What it does.
@@ -184,6 +193,11 @@ impl PodView {
         })
     }
 
+    /// Its init containers that end before the others start: all but sidecars.
+    pub fn init_steps(&self) -> impl Iterator<Item = &ContainerView> {
+        self.init_containers.iter().filter(|container| container.restart != InPlaceRestart::Always)
+    }
+
     /// Restarts in place of all its containers.
     #[must_use]
     pub fn restarts(&self) -> i64 {
@@ -248,33 +262,6 @@ struct PodWire {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct SpecWire {
-    restart_policy: Box<str>,
-    containers: Vec<ContainerSpecWire>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ContainerSpecWire {
-    restart_policy: Option<IgnoredAny>,
-}
-
-impl SpecWire {
-    fn restart(&self) -> InPlaceRestart {
-        if self.containers.iter().any(|container| container.restart_policy.is_some()) {
-            return InPlaceRestart::ByContainer;
-        }
-        match &*self.restart_policy {
-            "Never" => InPlaceRestart::Never,
-            "OnFailure" => InPlaceRestart::OnFailure,
-            // The API server's default.
-            _ => InPlaceRestart::Always,
-        }
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
 struct StatusWire {
     phase: Phase,
     reason: Box<str>,
@@ -301,7 +288,8 @@ impl StatusWire {
 
     /// The node controller turns `Ready` of the pods of a node that it cannot reach and leaves the
     /// rest as it was. A kubelet that writes `Ready=False` gives a reason, and says the same of the
-    /// containers.
+    /// containers. In pods that were not ready the node controller writes nothing: of them only the
+    /// node tells, see [`crate::node`].
     fn unreachable(&self) -> Option<Unreachable> {
         let unready = self.condition("Ready", "False");
         let since = unready.and_then(|ready| ready.last_transition_time);
@@ -355,13 +343,16 @@ impl From<PodWire> for PodView {
     fn from(wire: PodWire) -> Self {
         let PodWire { metadata: meta, spec, mut status } = wire;
         let is_ready = status.container_statuses.iter().all(|container| container.ready);
-        let init_containers: Vec<ContainerView> =
-            mem::take(&mut status.init_container_statuses).into_iter().map(Into::into).collect();
-        let containers: Vec<ContainerView> =
-            mem::take(&mut status.container_statuses).into_iter().map(Into::into).collect();
+        let init_containers: Vec<ContainerView> = mem::take(&mut status.init_container_statuses)
+            .into_iter()
+            .map(|wire| wire.with(|name| spec.restart_init(name)))
+            .collect();
+        let containers: Vec<ContainerView> = mem::take(&mut status.container_statuses)
+            .into_iter()
+            .map(|wire| wire.with(|name| spec.restart(name)))
+            .collect();
         let holds = |kind: &str, value: &str| status.condition(kind, value);
         let mark = holds("DisruptionTarget", "True");
-        let restart = spec.restart();
         Self {
             // Written together with the group's name, which is not kept.
             is_gang_member: meta.annotations.contains_key(volcano::LABEL_TASK)
@@ -381,10 +372,11 @@ impl From<PodWire> for PodView {
             unreachable: status.unreachable(),
             unscheduled: holds("PodScheduled", "False")
                 .map(|c| (c.reason.clone(), c.message.clone())),
-            phase: phase(status.phase, restart, mark.is_some(), &init_containers, &containers),
-            restart,
+            phase: phase(status.phase, mark.is_some(), &init_containers, &containers),
+            has_final_phase: status.phase.is_finished(),
             reason: status.reason,
             message: status.message,
+            node: spec.node_name,
             init_containers,
             containers,
             namespace: meta.namespace.into(),
@@ -394,9 +386,9 @@ impl From<PodWire> for PodView {
     }
 }
 
-impl From<ContainerWire> for ContainerView {
-    fn from(wire: ContainerWire) -> Self {
-        let StateWire { waiting, running, terminated } = wire.state;
+impl ContainerWire {
+    fn with(self, restart: impl FnOnce(&str) -> InPlaceRestart) -> ContainerView {
+        let StateWire { waiting, running, terminated } = self.state;
         let state = if let Some(end) = terminated {
             ContainerState::Terminated {
                 exit_code: end.exit_code,
@@ -412,11 +404,12 @@ impl From<ContainerWire> for ContainerView {
             let wait = waiting.unwrap_or_default();
             ContainerState::Waiting { reason: wait.reason, message: wait.message }
         };
-        Self {
-            name: wire.name,
-            restarts: wire.restart_count,
+        ContainerView {
+            restart: restart(&self.name),
+            name: self.name,
+            restarts: self.restart_count,
             state,
-            last_end: wire.last_state.terminated,
+            last_end: self.last_state.terminated,
         }
     }
 }

@@ -34,7 +34,9 @@ struct Plane {
 
 impl Plane {
     async fn start() -> Result<Arc<Self>> {
-        let options = Options { controller_manager: false, ..Options::default() };
+        // Schedulers of scenarios share a connection, and each of their watches is a stream of it.
+        let api_server_flags = vec!["--http2-max-streams-per-connection=1000".to_owned()];
+        let options = Options { controller_manager: false, api_server_flags, ..Options::default() };
         let mut plane = ControlPlane::start(options).await?;
         install::install_all(&mut plane).await.context("installing the operator's manifests")?;
         let clients = clients(&plane)?;

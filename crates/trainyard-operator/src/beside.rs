@@ -22,22 +22,25 @@ pub(crate) enum Beside {
     PluginsPodGroups,
     Commands,
     PriorityClasses,
+    Nodes,
 }
 
 impl Beside {
     /// Plural name.
     pub(crate) const fn resource(self) -> &'static str {
-        match self.child() {
-            Some(child) => child.resource(),
-            None => "priorityclasses",
+        match (self, self.child()) {
+            (_, Some(child)) => child.resource(),
+            (Self::Nodes, None) => "nodes",
+            (_, None) => "priorityclasses",
         }
     }
 
     /// Where its group and version are found.
     pub(crate) const fn prefix(self) -> &'static str {
-        match self.child() {
-            Some(child) => child.prefix(),
-            None => "/apis/scheduling.k8s.io/v1",
+        match (self, self.child()) {
+            (_, Some(child)) => child.prefix(),
+            (Self::Nodes, None) => "/api/v1",
+            (_, None) => "/apis/scheduling.k8s.io/v1",
         }
     }
 
@@ -62,7 +65,7 @@ impl Beside {
         }
     }
 
-    /// The kind as plans name it; plans make no priority classes.
+    /// The kind as plans name it; plans make no priority classes and no nodes.
     const fn child(self) -> Option<Child> {
         Some(match self {
             Self::ConfigMaps => Child::ConfigMap,
@@ -71,7 +74,7 @@ impl Beside {
             Self::PodGroups => Child::PodGroup,
             Self::PluginsPodGroups => Child::PluginsPodGroup,
             Self::Commands => Child::Command,
-            Self::PriorityClasses => return None,
+            Self::PriorityClasses | Self::Nodes => return None,
         })
     }
 }
@@ -107,11 +110,13 @@ mod tests {
             (Beside::PluginsPodGroups, "/apis/scheduling.x-k8s.io/v1alpha1/podgroups", false),
             (Beside::Commands, "/apis/bus.volcano.sh/v1alpha1/commands", false),
             (Beside::PriorityClasses, "/apis/scheduling.k8s.io/v1/priorityclasses", false),
+            (Beside::Nodes, "/api/v1/nodes", false),
         ];
         for (beside, path, selected) in all {
             assert_eq!(format!("{}/{}", beside.prefix(), beside.resource()), path);
             assert_eq!(beside.is_selected(), selected, "{beside:?}");
-            assert_eq!(beside.is_namespaced(), beside != Beside::PriorityClasses);
+            let is_wide = matches!(beside, Beside::PriorityClasses | Beside::Nodes);
+            assert_eq!(beside.is_namespaced(), !is_wide, "{beside:?}");
         }
     }
 }

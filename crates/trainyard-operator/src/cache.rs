@@ -11,6 +11,8 @@ use trainyard_core::{
     aid::{ClassFacts, CommandFacts, ConfigMapFacts, Facts, GroupFacts, Presence},
 };
 
+use crate::nodes::LostNodes;
+
 /// What the cache asks of an object.
 pub(crate) trait Object {
     /// Its identity.
@@ -91,15 +93,21 @@ impl<T: Object> Store<T> {
         self.hold(object)
     }
 
-    /// The watch tells that an object is gone, or no longer selected.
-    pub(crate) fn see_gone(&mut self, uid: &str, version: u64) -> Option<Change<T>> {
+    /// The watch tells that an object is gone, or no longer selected, and what it was at last.
+    pub(crate) fn see_gone(
+        &mut self,
+        uid: &str,
+        version: u64,
+        last: Option<T>,
+    ) -> Option<Change<T>> {
         self.told = self.told.max(version);
         self.deleted.remove(uid);
         let held = self.by_uid.get(uid)?;
         if version != 0 && version < held.version() {
             return None;
         }
-        self.remove(uid).map(|before| Change { before: Some(before), after: None })
+        let held = self.remove(uid)?;
+        Some(Change { before: Some(last.map_or(held, Arc::new)), after: None })
     }
 
     /// The answer to a write or read of our own. An answer can come after the watch has told of
@@ -203,6 +211,7 @@ pub(crate) struct Cache<J> {
     pub(crate) groups: Store<Aid<GroupFacts>>,
     pub(crate) commands: Store<Aid<CommandFacts>>,
     pub(crate) classes: Store<Aid<ClassFacts>>,
+    pub(crate) nodes: LostNodes,
 }
 
 impl<J> Default for Cache<J> {
@@ -217,6 +226,7 @@ impl<J> Default for Cache<J> {
             groups: Store::default(),
             commands: Store::default(),
             classes: Store::default(),
+            nodes: LostNodes::default(),
         }
     }
 }

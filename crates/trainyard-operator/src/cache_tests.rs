@@ -68,6 +68,17 @@ fn a_new_version_with_the_same_facts_is_held_but_not_told() {
 }
 
 #[test]
+fn what_is_gone_is_told_as_it_was_at_last() {
+    let mut store = Store::default();
+    store.see(thing("a", 5));
+    let change = store.see_gone("a", 6, Some(Thing { fact: 1, ..thing("a", 6) })).unwrap();
+    assert_eq!((change.before.unwrap().fact, change.after), (1, None));
+    store.see(thing("b", 7));
+    let change = store.see_gone("b", 8, None).unwrap();
+    assert_eq!(change.before.unwrap().version, 7, "as it was held");
+}
+
+#[test]
 fn the_number_of_objects_is_told_by_how_it_changed() {
     let mut store = Store::default();
     store.own(thing("a", 5));
@@ -85,7 +96,7 @@ fn what_we_deleted_does_not_come_back() {
     assert!(store.see(thing("a", 5)).is_none());
     assert!(store.see(thing("a", 6)).is_none());
     assert!(store.get("a").is_none());
-    assert!(store.see_gone("a", 7).is_none());
+    assert!(store.see_gone("a", 7, None).is_none());
     assert!(store.deleted.is_empty());
 }
 
@@ -133,7 +144,7 @@ fn versions_that_cannot_be_compared_are_taken_as_they_come() {
     let mut store = Store::default();
     store.see(thing("a", 0));
     assert!(store.see(Thing { fact: 1, ..thing("a", 0) }).is_some());
-    assert!(store.see_gone("a", 0).is_some());
+    assert!(store.see_gone("a", 0, None).is_some());
     assert_eq!(store.by_uid.len(), 0);
 }
 
@@ -142,7 +153,7 @@ fn an_answer_that_comes_after_the_end_brings_nothing_back() {
     let mut store = Store::default();
     store.see(thing("a", 5));
     store.see(thing("a", 6));
-    assert!(store.see_gone("a", 7).is_some());
+    assert!(store.see_gone("a", 7, None).is_some());
     store.own(thing("a", 6));
     assert!(store.get("a").is_none(), "the watch told of 6 and of the end");
     store.own(thing("b", 8));
@@ -235,7 +246,7 @@ impl World {
             if alive {
                 self.store.see(object);
             } else {
-                self.store.see_gone(&object.uid, version);
+                self.store.see_gone(&object.uid.clone(), version, Some(object));
             }
         }
     }

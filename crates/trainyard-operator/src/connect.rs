@@ -24,6 +24,24 @@ const PONG: Duration = Duration::from_secs(15);
 /// Nothing is sent yet. Behind a proxy, or with a certificate for another name, it is the
 /// library's usual client.
 pub fn connect(config: Config) -> Result<Client, kube::Error> {
+    client(config, Connections::Shared)
+}
+
+/// The same with a connection for each request under way, for answers that are read slowly.
+///
+/// On a shared connection what is not read yet of some answers keeps the others away, and a server
+/// bounds how many there are at a time.
+pub fn connect_each(config: Config) -> Result<Client, kube::Error> {
+    client(config, Connections::Each)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Connections {
+    Shared,
+    Each,
+}
+
+fn client(config: Config, connections: Connections) -> Result<Client, kube::Error> {
     let is_plain = config.cluster_url.scheme_str() != Some("https");
     if is_plain || config.proxy_url.is_some() || config.tls_server_name.is_some() {
         return Client::try_from(config);
@@ -33,11 +51,12 @@ pub fn connect(config: Config) -> Result<Client, kube::Error> {
     http.set_nodelay(true);
     http.set_keepalive(Some(PING));
     http.set_connect_timeout(Some(config.connect_timeout.unwrap_or(CONNECT)));
-    let https = HttpsConnectorBuilder::new()
-        .with_tls_config(config.rustls_client_config()?)
-        .https_only()
-        .enable_all_versions()
-        .wrap_connector(http);
+    let https =
+        HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_only();
+    let https = match connections {
+        Connections::Shared => https.enable_all_versions().wrap_connector(http),
+        Connections::Each => https.enable_http1().wrap_connector(http),
+    };
     let client = Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())

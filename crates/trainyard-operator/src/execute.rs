@@ -77,10 +77,19 @@ impl<K: JobKind> Executor<K> {
         self.settle_doubts(uid, meta.version(), &meta.namespace, &plan);
         self.shared.note(uid, |notes| {
             notes.busy = if plan.is_idle() { 0 } else { notes.busy + 1 };
+            // What could not be created is not asked for any more.
+            if !plan.writes().any(|write| matches!(write, Write::Create(..))) {
+                notes.create_failure = None;
+            }
             notes.counts_pending_since =
                 plan.counts_pending.then(|| notes.counts_pending_since.unwrap_or(now));
         });
         self.tell_notices(uid, meta, &plan);
+        let departed = seen.departed.len();
+        let records = plan.writes().any(|write| matches!(write, Write::PatchStatus { .. }));
+        if !records && !plan.counts_pending {
+            self.shared.recorded(uid, departed);
+        }
         if plan.is_idle() {
             let at = plan.requeue_at.map(|at| self.clock.instant(at));
             let verdict = match at {
@@ -100,6 +109,7 @@ impl<K: JobKind> Executor<K> {
                 version: meta.resource_version.clone(),
             },
             subject: None,
+            departed,
         };
         drop(seen);
         for stage in &plan.stages {
@@ -180,6 +190,8 @@ struct Work<'a, K: JobKind> {
     generation: i64,
     target: Target,
     subject: Option<Arc<Subject>>,
+    /// How many of the pods that have gone the status of this plan takes in.
+    departed: usize,
 }
 
 impl<K: JobKind> Work<'_, K> {
@@ -240,6 +252,7 @@ impl<K: JobKind> Work<'_, K> {
                 for mark in marks {
                     self.executor.count(self.uid, &self.target.namespace, *mark);
                 }
+                self.executor.shared.recorded(self.uid, std::mem::take(&mut self.departed));
                 self.executor.shared.note(self.uid, |notes| {
                     notes.counts_pending_since = None;
                     // Had an earlier write over this version been done, this one would not be.

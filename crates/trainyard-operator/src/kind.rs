@@ -94,6 +94,8 @@ pub(crate) struct Seen<J> {
     /// All that there are: they belong to nobody.
     pub(crate) classes: Vec<Arc<Aid<ClassFacts>>>,
     pub(crate) counts_pending_since: Option<Timestamp>,
+    /// Pods that have gone and of which not everything is recorded, in the order of their going.
+    pub(crate) departed: Vec<Arc<PodView>>,
     /// Why objects of this generation of the job could not be created.
     pub(crate) refused: Option<String>,
     /// Why an object could not be created when that was last tried.

@@ -268,7 +268,9 @@ async fn listed(options: Options) -> BTreeSet<String> {
 #[tokio::test(start_paused = true)]
 async fn only_what_a_kind_needs_is_watched() {
     let ours = "limit=500&labelSelector=training.kubeflow.org%2Foperator-name%3Dtfjob-controller";
+    let nodes = "/api/v1/nodes?limit=500".to_owned();
     let tfjobs = [
+        nodes.clone(),
         "/apis/kubeflow.org/v1/tfjobs?limit=500".to_owned(),
         format!("/api/v1/pods?{ours}"),
         format!("/api/v1/services?{ours}"),
@@ -290,7 +292,7 @@ async fn only_what_a_kind_needs_is_watched() {
     }
 
     let selector = "limit=500&labelSelector=volcano.sh%2Fjob-name";
-    let mut expected = BTreeSet::new();
+    let mut expected = BTreeSet::from([nodes]);
     for (prefix, resource) in [
         ("apis/kubeflow.org/v1", "tfjobs?limit=500"),
         ("apis/batch.volcano.sh/v1alpha1", "jobs?limit=500"),
@@ -312,4 +314,68 @@ async fn only_what_a_kind_needs_is_watched() {
     expected.insert(classes);
     let namespace = Some("team".to_owned());
     assert_eq!(listed(Options { namespace, ..always() }).await, expected);
+}
+
+/// A pod of a block, on a node.
+fn bound(server: &Server, job: &str, node: &str) {
+    let mut pod = block("a", job);
+    pod["spec"] = json!({"nodeName": node});
+    pod["status"] = json!({"phase": "Pending"});
+    server.make_pod(pod);
+}
+
+fn ready(server: &Server, node: &str, word: &str) {
+    server.change_for_all("nodes", node, |node| {
+        node["status"]["conditions"] = json!([{"type": "Ready", "status": word}]);
+    });
+}
+
+fn told_lost(server: &Server) -> usize {
+    server.events().iter().filter(|event| *event == "a is lost").count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_lost_matters_to_the_jobs_of_its_pods() {
+    let server = Server::default();
+    server.make_for_all("nodes", json!({"metadata": {"name": "n"}}));
+    let uid = submit(&server, 1);
+    bound(&server, &uid, "n");
+    let running = Running::start_with(&server, always());
+    pass_time(1000).await;
+    let passes = running.passes();
+    ready(&server, "n", "True");
+    pass_time(1000).await;
+    assert_eq!(
+        (told_lost(&server), running.passes()),
+        (0, passes),
+        "a node that is well is no news"
+    );
+    ready(&server, "n", "Unknown");
+    pass_time(1000).await;
+    assert_eq!(told_lost(&server), 1);
+    let again = Running::start_with(&server, always());
+    drop(running);
+    pass_time(1000).await;
+    assert_eq!(told_lost(&server), 2, "an operator that comes later knows it from the list");
+    let passes = again.passes();
+    ready(&server, "n", "True");
+    pass_time(1000).await;
+    assert_eq!(again.passes(), passes + 1, "its return matters, too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_without_a_right_over_nodes_goes_on() {
+    let server = Server::default();
+    server.faults(|asked| {
+        (asked.path == "/api/v1/nodes")
+            .then(|| Fault::Before(Reply::refuse(403, "Forbidden", "nodes")))
+    });
+    submit(&server, 1);
+    let running = Running::start_with(&server, always());
+    pass_time(1000).await;
+    assert_eq!(server.names("configmaps"), ["a"]);
+    assert!(running.health.is_ready());
+    server.change("podgroups", "a", |group| group["status"]["phase"] = json!("Inqueue"));
+    pass_time(1000).await;
+    assert_eq!(server.names("pods"), ["a"]);
 }

@@ -25,6 +25,7 @@ mod lease;
 mod limit;
 mod lines;
 mod metrics;
+mod nodes;
 mod operator;
 mod options;
 mod queue;
@@ -43,7 +44,7 @@ mod watch;
 mod writes;
 mod yard;
 
-pub use connect::connect;
+pub use connect::{connect, connect_each};
 pub use error::{Denied, Error};
 pub use health::Health;
 pub use metrics::Metrics;

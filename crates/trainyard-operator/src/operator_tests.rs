@@ -345,6 +345,33 @@ async fn a_failing_job_does_not_block_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_refused_is_forgotten_when_it_is_not_asked_for_any_more() {
+    let server = Server::default();
+    server.submit("a", &spec(1));
+    let running = Running::start(&server);
+    pass_time(100).await;
+    let refused = |server: &Server| -> i64 {
+        let all = server.names("events").into_iter().filter_map(|name| server.get("events", &name));
+        let told = all.filter(|event| event["reason"] == "Refused");
+        told.map(|event| event["count"].as_i64().unwrap_or(1)).sum()
+    };
+    server.faults(|asked| {
+        is_create(asked).then(|| Fault::Before(Reply::refuse(403, "Forbidden", "quota")))
+    });
+    server.change("toys", "a", |job| job["spec"] = spec(2));
+    pass_time(10_000).await;
+    assert_eq!(refused(&server), 1);
+    server.change("toys", "a", |job| job["spec"] = spec(1));
+    pass_time(10_000).await;
+    server.faults(|_| None);
+    server.change("toys", "a", |job| job["spec"] = spec(2));
+    pass_time(10_000).await;
+    assert_eq!(server.names("pods"), ["a-0", "a-1"]);
+    assert_eq!(refused(&server), 1, "the second time nothing was refused");
+    drop(running);
+}
+
+#[tokio::test(start_paused = true)]
 async fn stopping_finishes_the_writes_under_way_and_begins_no_others() {
     let server = Server::default();
     server.submit("a", &spec(3));

@@ -12,7 +12,7 @@ use std::{
 
 use jiff::Timestamp;
 use trainyard_core::{
-    Aid, Event, Mark,
+    Aid, Event, Mark, NodeView, PodView,
     aid::{ClassFacts, CommandFacts, Presence},
 };
 
@@ -21,6 +21,7 @@ use crate::{
     cache::{Cache, Change, Object, Store},
     kind::{JobKind, Seen},
     metrics::JobCount,
+    nodes::LostNodes,
     queue::Queue,
     schedule::{Cause, Uid},
     watch::News,
@@ -40,6 +41,8 @@ pub(crate) struct Notes {
     pub(crate) refused: Option<(i64, String)>,
     /// Why an object could not be created when that was last tried.
     pub(crate) create_failure: Option<String>,
+    /// The last of pods that have gone and had been restarted in place, until that is recorded.
+    pub(crate) departed: Vec<Arc<PodView>>,
     /// Passes in a row that wrote something.
     pub(crate) busy: u32,
 }
@@ -97,13 +100,14 @@ impl<K: JobKind> Shared<K> {
 
     /// Everything that is known of a job; nothing if there is no such job.
     pub(crate) fn see(&self, uid: &Uid) -> Option<Seen<K::Job>> {
-        let (counts_pending_since, refused, create_failure) = {
+        let (counts_pending_since, refused, create_failure, departed) = {
             let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
             let notes = notes.get(uid);
             (
                 notes.and_then(|notes| notes.counts_pending_since),
                 notes.and_then(|notes| notes.refused.clone()),
                 notes.and_then(|notes| notes.create_failure.clone()),
+                notes.map(|notes| notes.departed.clone()).unwrap_or_default(),
             )
         };
         let cache = self.cache();
@@ -116,7 +120,7 @@ impl<K: JobKind> Shared<K> {
             job,
             refused: refused.filter(|(of, _)| *of == generation).map(|(_, text)| text),
             create_failure,
-            pods: cache.pods.owned_by(uid).to_vec(),
+            pods: cache.nodes.judge(cache.pods.owned_by(uid)),
             services: cache.services.owned_by(uid).to_vec(),
             config_maps: cache.config_maps.owned_by(uid).to_vec(),
             policies: cache.policies.owned_by(uid).to_vec(),
@@ -125,7 +129,17 @@ impl<K: JobKind> Shared<K> {
             commands: cache.commands.owned_by(uid).to_vec(),
             classes: cache.classes.all().map(Arc::clone).collect(),
             counts_pending_since,
+            departed,
         })
+    }
+
+    /// So many of the departed are recorded, the first of them.
+    pub(crate) fn recorded(&self, uid: &Uid, departed: usize) {
+        if departed > 0 {
+            self.note(uid, |notes| {
+                notes.departed.drain(..departed.min(notes.departed.len()));
+            });
+        }
     }
 
     /// News about jobs.
@@ -149,6 +163,21 @@ impl<K: JobKind> Shared<K> {
         news: News<T>,
     ) {
         let changes = self.hear(resource, store, news);
+        self.wake_owners(&changes);
+    }
+
+    /// News about pods. What one that has gone shows at last is kept until a pass has recorded it.
+    pub(crate) fn hear_pods(&self, news: News<PodView>) {
+        let changes = self.hear("pods", |cache| &mut cache.pods, news);
+        let gone = changes.iter().filter(|change| change.after.is_none());
+        for pod in gone.filter_map(|change| change.before.as_ref()) {
+            // Whoever does not act records nothing; nor does anybody of a job that has ended.
+            let is_counted = pod.restarts() > 0 && self.acting.load(Ordering::Relaxed);
+            let job = pod.owner().filter(|_| is_counted).and_then(|owner| self.job(owner));
+            if let Some(job) = job.filter(|job| !K::is_finished(job)) {
+                self.note(&job.uid().into(), |notes| notes.departed.push(Arc::clone(pod)));
+            }
+        }
         self.wake_owners(&changes);
     }
 
@@ -190,6 +219,39 @@ impl<K: JobKind> Shared<K> {
         }
     }
 
+    /// News about nodes. A pod does not always show that its node is lost.
+    pub(crate) fn hear_nodes(&self, news: News<NodeView>) {
+        self.change_nodes(|nodes, has_pods| nodes.hear(news, has_pods));
+    }
+
+    /// Nothing can be learnt about nodes.
+    pub(crate) fn no_nodes(&self) {
+        self.change_nodes(|nodes, _| nodes.forget());
+    }
+
+    fn change_nodes(
+        &self,
+        change: impl FnOnce(&mut LostNodes, &dyn Fn(&str) -> bool) -> BTreeSet<Box<str>>,
+    ) {
+        let mut cache = self.cache();
+        let Cache { pods, nodes, .. } = &mut *cache;
+        let number = |nodes: &LostNodes| i64::try_from(nodes.len()).unwrap_or(i64::MAX);
+        let before = number(nodes);
+        let changed = change(nodes, &|name| pods.all().any(|pod| *pod.node == *name));
+        let growth = number(nodes) - before;
+        let owners: BTreeSet<Box<str>> = if changed.is_empty() {
+            BTreeSet::new()
+        } else {
+            let moved = pods.all().filter(|pod| changed.contains(&pod.node));
+            moved.filter_map(|pod| pod.owner.clone()).collect()
+        };
+        drop(cache);
+        self.metrics.cached("nodes", growth);
+        for owner in &owners {
+            self.queue.wake(owner, Cause::Child);
+        }
+    }
+
     fn hear<T: Object>(
         &self,
         resource: &'static str,
@@ -203,7 +265,9 @@ impl<K: JobKind> Shared<K> {
                 store.relist(objects, &unreadable, version)
             }
             News::There(object) => store.see(object).into_iter().collect(),
-            News::Gone { uid, version } => store.see_gone(&uid, version).into_iter().collect(),
+            News::Gone { uid, version, last } => {
+                store.see_gone(&uid, version, last).into_iter().collect()
+            }
         };
         let growth = store.growth();
         drop(cache);

@@ -34,9 +34,11 @@ impl JobKind for TfJobs {
 
     fn beside(config: &Config) -> &'static [Beside] {
         match config.gang {
-            Gang::Off => &[],
-            Gang::PodGroup { .. } => &[Beside::PodGroups, Beside::PriorityClasses],
-            Gang::PluginsPodGroup { .. } => &[Beside::PluginsPodGroups, Beside::PriorityClasses],
+            Gang::Off => &[Beside::Nodes],
+            Gang::PodGroup { .. } => &[Beside::Nodes, Beside::PodGroups, Beside::PriorityClasses],
+            Gang::PluginsPodGroup { .. } => {
+                &[Beside::Nodes, Beside::PluginsPodGroups, Beside::PriorityClasses]
+            }
         }
     }
 
@@ -52,6 +54,7 @@ impl JobKind for TfJobs {
         let observed = Observed {
             job: &seen.job,
             pods: &seen.pods,
+            departed: &seen.departed,
             services: &seen.services,
             groups: &seen.groups,
             classes: &seen.classes,

@@ -1,14 +1,14 @@
 //! For tests: two small kinds of job with planners of a few lines.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use trainyard_api::Meta;
 use trainyard_core::{
-    Aid, Child, Config, Create, Delete, Event, Mark, Patch, Phase, Plan, Stage, Tongue, Write,
-    aid::Presence,
+    Aid, Child, Config, Create, Delete, Event, Mark, Patch, Phase, Plan, PodView, Stage, Tongue,
+    Write, aid::Presence,
 };
 
 pub(crate) use crate::toy_server::{Fault, Server};
@@ -146,7 +146,10 @@ impl JobKind for Toys {
                 )
             })
         });
-        plan.push(Stage { writes: missing.collect(), events: vec![] });
+        let writes: Vec<Write> = missing.collect();
+        let refused = seen.create_failure.as_ref().filter(|_| !writes.is_empty());
+        plan.notices.extend(refused.map(|words| Event::warning("Refused", words.clone())));
+        plan.push(Stage { writes, events: vec![] });
         plan
     }
 }
@@ -185,6 +188,7 @@ impl JobKind for Blocks {
             Beside::PodGroups,
             Beside::Commands,
             Beside::PriorityClasses,
+            Beside::Nodes,
         ]
     }
 
@@ -210,13 +214,16 @@ impl JobKind for Blocks {
         if !plan.is_idle() || Self::is_finished(&seen.job) || seen.refused.is_some() {
             return plan;
         }
+        let lost = seen.pods.iter().filter(|pod| pod.unreachable.is_some());
+        let told = |pod: &Arc<PodView>| Event::warning("Lost", format!("{} is lost", pod.name));
+        plan.notices.extend(lost.map(told));
         let make = |child: Child, body: Value| {
             let body = merged(block(&meta.name, &meta.uid), body);
             let name = meta.name.clone();
             Write::Create(child, Create { name, group: "".into(), index: 0, body })
         };
         let mut writes = Vec::new();
-        let is_missing = |there: &[std::sync::Arc<Aid<Presence>>]| there.is_empty();
+        let is_missing = |there: &[Arc<Aid<Presence>>]| there.is_empty();
         if seen.config_maps.is_empty() {
             writes.push(make(Child::ConfigMap, json!({"data": {"hosts": "a"}})));
         }

@@ -42,6 +42,7 @@ impl JobKind for VolcanoKind {
             Beside::PodGroups,
             Beside::Commands,
             Beside::PriorityClasses,
+            Beside::Nodes,
         ]
     }
 

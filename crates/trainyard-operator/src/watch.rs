@@ -55,8 +55,8 @@ pub(crate) enum News<T> {
     All { objects: Vec<T>, unreadable: Vec<String>, version: u64 },
     /// An object is there, new or changed.
     There(T),
-    /// An object is gone.
-    Gone { uid: String, version: u64 },
+    /// An object is gone, and this is the last that was known of it.
+    Gone { uid: String, version: u64, last: Option<T> },
 }
 
 /// How a watch ended.
@@ -295,7 +295,9 @@ impl<'a, F> Follower<'a, F> {
             "DELETED" => {
                 let gone = meta(event.object);
                 if let Some(gone) = &gone {
-                    (self.tell)(News::Gone { uid: gone.uid.clone(), version: gone.version() });
+                    let (uid, version) = (gone.uid.clone(), gone.version());
+                    let last = self.read::<T>(event.object).ok();
+                    (self.tell)(News::Gone { uid, version, last });
                 }
                 advance(version, gone);
             }

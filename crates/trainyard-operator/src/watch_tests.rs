@@ -60,7 +60,10 @@ async fn followed(
                 format!("all {} unreadable {} at {version}", names.join(","), unreadable.join(","))
             }
             News::There(pod) => format!("there {} {}", pod.name, pod.version),
-            News::Gone { uid, version } => format!("gone {uid} {version}"),
+            News::Gone { uid, version, last } => {
+                let name = last.map_or_else(|| "?".into(), |pod| pod.name);
+                format!("gone {uid} {version}, {name}")
+            }
         });
     };
     let follow = follow(&calls, &source, take);
@@ -84,7 +87,7 @@ async fn lists_in_pages_then_watches_from_there() {
         },
     })
     .await;
-    assert_eq!(told, ["all a,b unreadable  at 7", "there c 8", "there c 9", "gone a 10"]);
+    assert_eq!(told, ["all a,b unreadable  at 7", "there c 8", "there c 9", "gone a 10, a"]);
     assert_eq!(asked[0].query, "limit=500&labelSelector=a%2Fb%3Dc");
     assert!(asked[1].query.contains("continue=page%20two%2F%3D"));
     assert!(asked[2].query.contains("resourceVersion=7"));
@@ -156,7 +159,7 @@ async fn one_unreadable_object_harms_no_other() {
         },
     })
     .await;
-    assert_eq!(told, ["all a,b unreadable x at 7", "there c 9", "gone x 10"]);
+    assert_eq!(told, ["all a,b unreadable x at 7", "there c 9", "gone x 10, ?"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,10 @@
 //! Everything it starts lives inside the future of [`Yard::live`]. Must not know leases, nor
 //! other kinds of job.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch, task::JoinSet};
@@ -20,7 +23,7 @@ use crate::{
     kind::JobKind,
     queue::Queue,
     shared::Shared,
-    watch::{News, Source, encoded, follow},
+    watch::{News, Source, encoded, follow, follow_optional},
 };
 
 /// The parts for one kind of job.
@@ -116,9 +119,7 @@ impl<'g, K: JobKind> Yard<'g, K> {
             remedy: K::REMEDY,
         };
         self.follow(parts, jobs, Shared::hear_jobs);
-        self.follow(parts, self.child(Child::Pod), |shared, news| {
-            shared.hear_children("pods", |cache| &mut cache.pods, news);
-        });
+        self.follow(parts, self.child(Child::Pod), Shared::hear_pods);
         self.follow(parts, self.child(Child::Service), |shared, news| {
             shared.hear_children("services", |cache| &mut cache.services, news);
         });
@@ -153,6 +154,10 @@ impl<'g, K: JobKind> Yard<'g, K> {
             }
             Beside::Commands => self.follow(parts, source, Shared::hear_commands),
             Beside::PriorityClasses => self.follow(parts, source, Shared::hear_classes),
+            // Who looks after one namespace only may have no right over nodes, and sees less without.
+            Beside::Nodes => {
+                self.follow_with(parts, source, Shared::hear_nodes, Some(Shared::no_nodes));
+            }
         }
     }
 
@@ -176,21 +181,46 @@ impl<'g, K: JobKind> Yard<'g, K> {
     where
         T: Object + DeserializeOwned + Send + 'static,
     {
+        self.follow_with(parts, source, hear, None);
+    }
+
+    /// The same; with `absent`, which is told when it may not be read or is not there, it is done without.
+    fn follow_with<T>(
+        &self,
+        parts: &mut JoinSet<()>,
+        source: Source,
+        hear: fn(&Shared<K>, News<T>),
+        absent: Option<fn(&Shared<K>)>,
+    ) where
+        T: Object + DeserializeOwned + Send + 'static,
+    {
         let (calls, health) = (self.ground.calls.clone(), self.health.clone());
         let shared = Arc::clone(&self.executor.shared);
         let (synced, all) = (self.synced.clone(), self.watches);
         parts.spawn(async move {
-            let mut listed = false;
-            let tell = |news| {
-                hear(&shared, news);
-                if !std::mem::replace(&mut listed, true) {
+            let is_known = AtomicBool::new(false);
+            let note = || {
+                if !is_known.swap(true, Ordering::Relaxed) {
                     synced.send_modify(|watches| *watches += 1);
                     if let Some(health) = health.as_ref().filter(|_| *synced.borrow() >= all) {
                         health.set_synced();
                     }
                 }
             };
-            follow(&calls, &source, tell).await;
+            let tell = |news| {
+                hear(&shared, news);
+                note();
+            };
+            match absent {
+                None => follow(&calls, &source, tell).await,
+                Some(absent) => {
+                    let absent = || {
+                        absent(&shared);
+                        note();
+                    };
+                    follow_optional(&calls, &source, tell, &absent).await;
+                }
+            }
         });
     }
 }

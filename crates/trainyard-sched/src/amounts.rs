@@ -77,11 +77,23 @@ impl Amounts {
         self.0.iter().map(|(name, amount)| (name.as_str(), *amount))
     }
 
+    /// An amount as people want to read it: of a mebibyte and more the odd bytes are left out, for
+    /// what nodes have free is never round.
+    #[must_use]
+    pub fn rounded(name: &str, amount: i64) -> i64 {
+        const MI: i64 = 1 << 20;
+        if is_bytes(name) && amount >= MI { amount - amount % MI } else { amount }
+    }
+
     /// Whether nothing is named.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+fn is_bytes(name: &str) -> bool {
+    name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-")
 }
 
 fn counted(name: &str, amount: Quantity) -> i64 {
@@ -94,11 +106,9 @@ pub fn written(name: &str, amount: i64) -> String {
     if name == CPU {
         return if amount % 1000 == 0 { (amount / 1000).to_string() } else { format!("{amount}m") };
     }
-    let is_bytes =
-        name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
     let scales = [(1_i64 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")];
     let exact = |(scale, _): &&(i64, &str)| amount != 0 && amount % scale == 0;
-    match scales.iter().find(exact).filter(|_| is_bytes) {
+    match scales.iter().find(exact).filter(|_| is_bytes(name)) {
         Some((scale, letters)) => format!("{}{letters}", amount / scale),
         None => amount.to_string(),
     }

@@ -5,17 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::Node;
 use crate::facts::{Facts, Record, Stand};
-use crate::fit::{Obstacle, barred};
-use crate::peer::{Spread, Term};
+use crate::fit::Obstacle;
+use crate::peer::{Neighbour, Spread, Term};
 use crate::room::{Board, View};
 use crate::taint::repelled;
+use crate::{Node, Pod};
 
 /// Where in the cluster a pod may go as far as other pods are concerned.
 #[derive(Debug, Default)]
 pub(crate) struct Survey<'p> {
-    /// For each term of affinity: where it is met, and whether anywhere.
+    /// For each term of affinity: where somebody is who meets all of them.
     near: Vec<(&'p Term, BTreeSet<String>)>,
     /// Nobody meets the terms of affinity yet and the pod would meet them itself.
     is_first: bool,
@@ -49,39 +49,47 @@ impl<'p> Survey<'p> {
             spread: Vec::new(),
             ..Self::default()
         };
+        let own = neighbour(pod, facts);
         for room in &board.rooms {
             let Some(node) = &room.node else { continue };
-            for other in room.pods.iter().filter_map(|id| facts.record(*id)) {
-                let is_gone = view != View::Now && other.stand() == Stand::Leaving;
+            for id in &room.pods {
+                let Some(other) = facts.record(*id) else { continue };
+                let is_gone = view != View::Now
+                    && (other.stand() == Stand::Leaving || board.departed.contains(id));
                 if !is_gone && other.pod.uid != pod.uid {
-                    survey.note(record, other, node);
+                    survey.note(pod, own, &other.pod, neighbour(&other.pod, facts), node);
                 }
             }
         }
-        let own = |term: &&Term| term.means(&pod.key.namespace, &pod.key.namespace, &pod.labels);
         survey.is_first = survey.near.iter().all(|(_, met)| met.is_empty())
-            && peers.near.iter().all(|term| own(&term));
+            && peers.near.iter().all(|term| term.means(&pod.key.namespace, own));
         survey.spread =
             peers.spread.iter().map(|rule| evenness(rule, record, board, facts)).collect();
         survey
     }
 
-    fn note(&mut self, record: &Record, other: &Record, node: &Node) {
-        let pod = &record.pod;
+    fn note(
+        &mut self,
+        pod: &Pod,
+        own: Neighbour<'_>,
+        other: &Pod,
+        seen: Neighbour<'_>,
+        node: &Node,
+    ) {
         let place = |topology: &String| node.labels.get(topology).cloned();
-        let (namespace, labels) = (&other.pod.key.namespace, &other.pod.labels);
-        for (term, met) in &mut self.near {
-            if term.means(&pod.key.namespace, namespace, labels) {
+        // As with kube-scheduler one pod has to meet all terms to count for any.
+        if self.near.iter().all(|(term, _)| term.means(own.namespace, seen)) {
+            for (term, met) in &mut self.near {
                 met.extend(place(&term.topology));
             }
         }
         for term in &pod.peers.away {
-            if term.means(&pod.key.namespace, namespace, labels) {
+            if term.may_mean(own.namespace, seen) {
                 self.away.extend(place(&term.topology).map(|at| (term.topology.clone(), at)));
             }
         }
-        for term in &other.pod.peers.away {
-            if term.means(namespace, &pod.key.namespace, &pod.labels) {
+        for term in &other.peers.away {
+            if term.may_mean(seen.namespace, own) {
                 self.unwelcome.extend(place(&term.topology).map(|at| (term.topology.clone(), at)));
             }
         }
@@ -113,6 +121,12 @@ impl<'p> Survey<'p> {
     }
 }
 
+fn neighbour<'p>(pod: &'p Pod, facts: &'p Facts) -> Neighbour<'p> {
+    let namespace = pod.key.namespace.as_str();
+    let of_namespace = facts.namespaces.get(namespace).map(|known| &known.labels);
+    Neighbour { namespace, labels: &pod.labels, of_namespace }
+}
+
 /// How many pods lie in each domain that counts for the pod.
 fn evenness<'p>(
     rule: &'p Spread,
@@ -126,17 +140,15 @@ fn evenness<'p>(
     for room in &board.rooms {
         let Some(node) = &room.node else { continue };
         let has_all = rules.iter().all(|rule| node.labels.contains_key(&rule.topology));
-        let excluded = match barred(&record.shape, node, facts) {
-            Some(Obstacle::Selector) => rule.by_affinity,
-            _ => false,
-        };
+        let excluded = rule.by_affinity && !pod.required.admits(&node.name, &node.labels);
         let tainted = rule.by_taints && repelled(&node.taints, &pod.tolerations).is_some();
         let Some(at) = node.labels.get(&rule.topology).filter(|_| has_all) else { continue };
         if excluded || tainted {
             continue;
         }
         let count = counts.entry(at.clone()).or_default();
-        for other in room.pods.iter().filter_map(|id| facts.record(*id)) {
+        for id in room.pods.iter().filter(|id| !board.departed.contains(id)) {
+            let Some(other) = facts.record(*id) else { continue };
             let meant = other.pod.key.namespace == pod.key.namespace
                 && other.stand() != Stand::Leaving
                 && other.pod.uid != pod.uid
@@ -146,5 +158,5 @@ fn evenness<'p>(
     }
     let too_few = rule.domains.is_some_and(|least| counts.len() < least);
     let least = if too_few { 0 } else { counts.values().copied().min().unwrap_or(0) };
-    Evenness { rule, counts, least, own: i64::from(rule.counts(&pod.labels)) }
+    Evenness { rule, counts, least, own: i64::from(rule.means(&pod.labels)) }
 }

@@ -86,6 +86,7 @@ impl DisruptionBudget {
 
     fn covers(&self, pod: &crate::Pod) -> bool {
         pod.key.namespace == self.namespace
+            && !pod.labels.is_empty()
             && self.selector.as_ref().is_some_and(|selector| selector.selects(&pod.labels))
             && !self.disrupted.contains(&pod.key.name)
     }
@@ -127,4 +128,29 @@ pub(crate) fn within_budgets_first(bundles: &mut Vec<Arc<Bundle<'_>>>, facts: &F
     beyond.sort_by_key(|(over, _)| *over);
     within.extend(beyond.into_iter().map(|(_, bundle)| bundle));
     *bundles = within;
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_budget_covers_pods_with_labels_that_nobody_has_taken_already() {
+        let budget: DisruptionBudget = from_value(json!({
+            "metadata": {"namespace": "n", "name": "b"},
+            "spec": {"selector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}},
+            "status": {"disruptedPods": {"gone": "2026-01-01T00:00:00Z"}},
+        }))
+        .unwrap();
+        let covers = |namespace: &str, name: &str, labels: serde_json::Value| {
+            let metadata = json!({"namespace": namespace, "name": name, "labels": labels});
+            budget.covers(&from_value(json!({"metadata": metadata})).unwrap())
+        };
+        assert!(covers("n", "p", json!({"tier": "back"})));
+        assert!(!covers("m", "p", json!({"tier": "back"})));
+        assert!(!covers("n", "gone", json!({"tier": "back"})));
+        assert!(!covers("n", "p", json!({})), "one without labels is in no budget");
+    }
 }

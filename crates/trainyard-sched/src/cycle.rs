@@ -95,6 +95,10 @@ pub(crate) struct Unit<'f> {
     pub(crate) standing: Cow<'f, Standing>,
     /// Members beyond the minimum that found no room.
     pub(crate) left_out: Vec<Id>,
+    /// Members that cannot be tried, and why; the others go on without them.
+    pub(crate) aside: Vec<(Id, Block)>,
+    /// What makes the group ready without those, and what that asks for.
+    pub(crate) own_minimum: Option<(Vec<Id>, Vector)>,
     /// What it uses, with what has been decided so far.
     pub(crate) used: Vector,
     pub(crate) verdict: Option<Verdict>,
@@ -165,7 +169,7 @@ impl<'f> Cycle<'f> {
         let name = facts.queue_of(group);
         let line = self.lines.iter().position(|line| line.name == name)?;
         let muster = facts.muster(key, group);
-        Some(Unit {
+        let mut unit = Unit {
             key,
             group,
             line,
@@ -175,12 +179,16 @@ impl<'f> Cycle<'f> {
             muster,
             standing: Cow::Borrowed(&muster.standing),
             left_out: Vec::new(),
+            aside: Vec::new(),
+            own_minimum: None,
             used: muster.used.clone(),
             verdict: None,
             said: OnceCell::new(),
             is_tried: false,
             is_pressed: false,
-        })
+        };
+        self.set_aside(&mut unit);
+        Some(unit)
     }
 
     /// Decides, and leaves the board as it was.
@@ -236,8 +244,12 @@ impl<'f> Cycle<'f> {
 impl<'f> Unit<'f> {
     /// Members that make a group ready that is not, and what they ask for. As long as it is not
     /// ready nobody of it has got a node in this decision: it is as it was counted.
-    pub(crate) fn minimum(&self) -> (&'f [Id], &'f Vector) {
-        (self.muster.chosen.as_deref().unwrap_or_default(), &self.muster.ask)
+    pub(crate) fn minimum(&self) -> (Cow<'f, [Id]>, Cow<'f, Vector>) {
+        if let Some((chosen, ask)) = &self.own_minimum {
+            return (Cow::Owned(chosen.clone()), Cow::Owned(ask.clone()));
+        }
+        let chosen = self.muster.chosen.as_deref().unwrap_or_default();
+        (Cow::Borrowed(chosen), Cow::Borrowed(&self.muster.ask))
     }
 
     /// Whether these are just those.

@@ -1,7 +1,9 @@
 //! What a state is told: changes of what there is, and what became of decisions.
 
 use crate::objects::PriorityClass;
-use crate::{ClaimWritten, DisruptionBudget, Node, Pod, PodGroup, PodName, Queue, StorageDelta};
+use crate::{
+    ClaimWritten, DisruptionBudget, Namespace, Node, Pod, PodGroup, PodName, Queue, StorageDelta,
+};
 
 /// A change of what there is.
 #[derive(Debug, Clone)]
@@ -26,6 +28,10 @@ pub enum Delta {
     Class(PriorityClass),
     /// A priority class is gone.
     ClassGone(String),
+    /// A namespace is there, new or changed.
+    Namespace(Box<Namespace>),
+    /// A namespace is gone.
+    NamespaceGone(String),
     /// A budget of disruption is there, new or changed.
     Budget(Box<DisruptionBudget>),
     /// A budget of disruption is gone: namespace and name.

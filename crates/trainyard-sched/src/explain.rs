@@ -144,15 +144,21 @@ impl<'f> Cycle<'f> {
             _ => BTreeMap::new(),
         };
         let verdict = unit.verdict.as_ref();
+        let message = verdict.map_or_else(String::new, |verdict| self.message(unit, verdict));
+        // Where the others go on it is these that wait.
+        let aside = unit.aside.first().filter(|_| constraint == Constraint::None);
+        let (constraint, message) = aside.map_or((constraint, message), |(_, block)| {
+            (of_block(block), self.block_words(unit, block))
+        });
         Explanation {
             queue: line.map_or_else(String::new, |line| line.name.to_owned()),
             priority: unit.priority,
             position,
             of,
             since: unit.since,
-            waiting: unit.standing.waiting.len() + unit.left_out.len(),
+            waiting: unit.standing.waiting.len() + unit.left_out.len() + unit.aside.len(),
             constraint,
-            message: verdict.map_or_else(String::new, |verdict| self.message(unit, verdict)),
+            message,
             reasons,
             holders: self.holders(unit, &shortages),
             shortages,
@@ -170,16 +176,7 @@ impl<'f> Cycle<'f> {
             Some(Verdict::Volumes) => Constraint::Volumes,
             Some(Verdict::Soon(_)) => Constraint::Releasing,
             Some(Verdict::Limit(_)) => Constraint::QueueLimit,
-            Some(Verdict::Blocked(block)) => match block {
-                Block::NoGroup => Constraint::PodGroup,
-                Block::NoQueue => Constraint::Queue,
-                Block::Closed => Constraint::QueueClosed,
-                Block::LargerThanQueue { .. } => Constraint::QueueLimit,
-                Block::Missing(_) => Constraint::Members,
-                Block::Beyond(_) => Constraint::Unsupported,
-                Block::Claim(_) => Constraint::Claim,
-                Block::Behind(_) => Constraint::QueueOrder,
-            },
+            Some(Verdict::Blocked(block)) => of_block(block),
             Some(Verdict::Room(_)) => {
                 let chosen = self.wanted(index);
                 let mark = self.board.mark();
@@ -331,6 +328,19 @@ impl<'f> Cycle<'f> {
         }
         remedies.sort_by(|one, other| named(one).cmp(named(other)));
         remedies
+    }
+}
+
+fn of_block(block: &Block) -> Constraint {
+    match block {
+        Block::NoGroup => Constraint::PodGroup,
+        Block::NoQueue => Constraint::Queue,
+        Block::Closed => Constraint::QueueClosed,
+        Block::LargerThanQueue { .. } => Constraint::QueueLimit,
+        Block::Missing(_) => Constraint::Members,
+        Block::Beyond(_) => Constraint::Unsupported,
+        Block::Claim(_) => Constraint::Claim,
+        Block::Behind(_) => Constraint::QueueOrder,
     }
 }
 

@@ -13,7 +13,9 @@ use crate::shape::{Shape, Shapes};
 use crate::slots::{Id, Slots};
 use crate::storage::Storage;
 use crate::vector::{Resources, Vector};
-use crate::{DisruptionBudget, GroupKey, GroupReport, Pod, PodGroup, PodName, Queue, queue};
+use crate::{
+    DisruptionBudget, GroupKey, GroupReport, Namespace, Pod, PodGroup, PodName, Queue, queue,
+};
 
 /// What is known of a pod.
 #[derive(Debug, Clone)]
@@ -135,6 +137,7 @@ pub(crate) struct Facts {
     pub(crate) groups: Slots<GroupKey, Group>,
     pub(crate) accounts: BTreeMap<String, Account>,
     pub(crate) classes: BTreeMap<String, PriorityClass>,
+    pub(crate) namespaces: BTreeMap<String, Namespace>,
     pub(crate) storage: Storage,
     pub(crate) budgets: BTreeMap<(String, String), DisruptionBudget>,
     pub(crate) resources: Resources,

@@ -11,6 +11,7 @@ use crate::{Node, storage, words};
 pub(crate) enum Obstacle {
     Cordoned,
     Selector,
+    Features,
     Taint(String, String),
     Volume,
     VolumeGone,
@@ -37,6 +38,7 @@ impl Obstacle {
         let words = match self {
             Self::Cordoned => "node(s) were unschedulable",
             Self::Selector => "node(s) didn't match Pod's node affinity/selector",
+            Self::Features => "node(s) didn't match Pod's required features",
             Self::Taint(key, value) => return words::taint(key, value),
             Self::Volume => "node(s) had volume node affinity conflict",
             Self::VolumeGone => {
@@ -89,6 +91,9 @@ pub(crate) fn barred(shape: &Shape, node: &Node, facts: &Facts) -> Option<Obstac
     }
     if let Some(taint) = repelled(&node.taints, &spec.tolerations) {
         return Some(Obstacle::Taint(taint.key.clone(), taint.value.clone()));
+    }
+    if !spec.features.iter().all(|feature| node.features.iter().any(|one| one == feature)) {
+        return Some(Obstacle::Features);
     }
     let (namespace, claims) = spec.claims.as_ref().filter(|_| facts.config.knows_volumes)?;
     storage::bars(namespace, claims, node, facts)

@@ -204,5 +204,5 @@ fn count(counts: &mut BTreeMap<String, usize>, task: &str) {
 /// The order of a group's members: priority, number in the task, age, name.
 fn order(record: &Record) -> (i64, u64, i64, &str) {
     let pod = &record.pod;
-    (-pod.priority, pod.index, pod.created, &pod.key.name)
+    (-pod.task_priority, pod.index, pod.created, &pod.key.name)
 }

@@ -168,7 +168,7 @@ impl Cycle<'_> {
     /// Gives one group's room back.
     pub(crate) fn drop_hold(&mut self, at: usize) {
         for (room, shape) in self.holds.get(at).map(|hold| hold.takes.clone()).unwrap_or_default() {
-            self.board.give(room, &shape, ALL);
+            self.board.give(room, &shape, ALL, None);
         }
     }
 

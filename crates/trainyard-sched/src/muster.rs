@@ -33,6 +33,8 @@ pub(crate) struct Muster {
     pub(crate) may_go: bool,
     /// What a member that waits asks for and is not supported.
     pub(crate) beyond: Option<&'static str>,
+    /// Whether members that wait mount claims.
+    pub(crate) has_claims: bool,
 }
 
 impl Muster {
@@ -57,6 +59,7 @@ impl Muster {
             alike: (is_alike && !wanted.is_empty()).then(|| ordered(facts, wanted)),
             may_preempt: records(wanted).iter().all(|record| record.pod.may_preempt),
             may_go: records(&standing.bound).iter().all(|record| record.pod.is_preemptable),
+            has_claims: waiting.iter().any(|record| !record.pod.claims.is_empty()),
             beyond: waiting.iter().find_map(|record| record.pod.beyond),
             chosen,
             standing,

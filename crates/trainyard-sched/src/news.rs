@@ -26,6 +26,10 @@ impl State {
                     known.value != class.value || known.global_default != class.global_default
                 })
             }
+            Delta::Namespace(namespace) => {
+                let known = self.facts.namespaces.get(&namespace.name);
+                known.is_none_or(|known| known.labels != namespace.labels)
+            }
             Delta::Storage(delta) => self.facts.storage.is_news(delta),
             _ => true,
         }

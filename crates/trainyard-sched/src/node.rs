@@ -7,6 +7,7 @@ use serde::Deserialize;
 use crate::Amounts;
 use crate::meta::Metadata;
 use crate::taint::Taint;
+use crate::vector::{ENDLESS, PODS};
 
 /// A node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Node {
     /// Whether its kubelet says that it is well; one that says nothing about it counts as such.
     pub is_ready: bool,
     pub(crate) taints: Vec<Taint>,
+    /// What its kubelet says that it can do, among what not all can.
+    pub(crate) features: Vec<String>,
     /// Whether it has devices, which pods without need leave to others.
     pub(crate) has_devices: bool,
 }
@@ -46,9 +49,10 @@ struct Spec {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct Status {
     allocatable: BTreeMap<String, String>,
+    declared_features: Vec<String>,
     conditions: Vec<Condition>,
 }
 
@@ -70,7 +74,10 @@ impl Node {
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         let Wire { metadata, spec, status } = Wire::deserialize(reader)?;
-        let has = Amounts::read(&status.allocatable);
+        let mut has = Amounts::read(&status.allocatable);
+        if !status.allocatable.contains_key(PODS) {
+            has.put(PODS, ENDLESS);
+        }
         let mut ready = status.conditions.iter().filter(|one| one.r#type == "Ready");
         let has_devices = has.iter().any(|(resource, _)| resource.contains('/'));
         Ok(Self {
@@ -83,6 +90,7 @@ impl<'de> Deserialize<'de> for Node {
             is_cordoned: spec.unschedulable,
             is_ready: ready.all(|one| one.status == "True"),
             taints: spec.taints,
+            features: status.declared_features,
         })
     }
 }

@@ -1,8 +1,10 @@
-//! Small objects that scheduling looks at: priority classes.
+//! Small objects that scheduling looks at: priority classes and namespaces.
+
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::meta::Identity;
+use crate::meta::{Identity, Metadata};
 
 /// A priority class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -32,5 +34,32 @@ impl PriorityClass {
     #[must_use]
     pub fn version(&self) -> u64 {
         self.metadata.version
+    }
+}
+
+/// A namespace: terms of pod affinity mean namespaces by their labels.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "NamespaceWire")]
+pub struct Namespace {
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub uid: String,
+    /// Its version; 0 when versions cannot be compared.
+    pub version: u64,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct NamespaceWire {
+    metadata: Metadata,
+}
+
+impl From<NamespaceWire> for Namespace {
+    fn from(NamespaceWire { metadata }: NamespaceWire) -> Self {
+        let version = metadata.version();
+        Self { name: metadata.name, uid: metadata.uid, version, labels: metadata.labels }
     }
 }

@@ -16,18 +16,6 @@ pub(crate) struct PeerAffinity {
     required: Vec<TermWire>,
 }
 
-impl PeerAffinity {
-    /// Whether a term means namespaces by their labels, which are not known here.
-    pub(crate) fn selects_namespaces(&self) -> bool {
-        let by_labels = |term: &TermWire| {
-            term.namespace_selector
-                .as_ref()
-                .is_some_and(|selector| *selector != Selector::default())
-        };
-        self.required.iter().any(by_labels)
-    }
-}
-
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct TermWire {
@@ -60,9 +48,10 @@ pub(crate) struct Term {
     selector: Option<Selector>,
     /// The label of nodes that says what is near.
     pub(crate) topology: String,
-    /// Empty: the pod's own.
+    /// By name. The pod's own is meant where nothing else is said.
     namespaces: Vec<String>,
-    everywhere: bool,
+    /// By their labels.
+    of_namespaces: Option<Selector>,
 }
 
 /// How evenly pods are to lie.
@@ -86,23 +75,56 @@ pub(crate) struct Peers {
     pub(crate) spread: Vec<Spread>,
 }
 
+/// A pod as terms of others look at it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Neighbour<'p> {
+    pub(crate) namespace: &'p str,
+    pub(crate) labels: &'p BTreeMap<String, String>,
+    /// The labels of its namespace; nothing where that is not known.
+    pub(crate) of_namespace: Option<&'p BTreeMap<String, String>>,
+}
+
 impl Term {
-    /// Whether a pod of `namespace` with these labels is meant; `own` is whose term it is.
-    pub(crate) fn means(
-        &self,
-        own: &str,
-        namespace: &str,
-        labels: &BTreeMap<String, String>,
-    ) -> bool {
-        let listed = self.namespaces.iter().any(|one| one == namespace);
-        let here = self.everywhere || listed || (self.namespaces.is_empty() && own == namespace);
-        here && self.selector.as_ref().is_some_and(|selector| selector.selects(labels))
+    /// Whether a pod is meant for certain; `own` is the namespace of whose term it is.
+    pub(crate) fn means(&self, own: &str, other: Neighbour<'_>) -> bool {
+        self.reaches(own, other).unwrap_or(false) && self.selects(other)
+    }
+
+    /// The same, where a namespace of which nothing is known could be meant, too.
+    pub(crate) fn may_mean(&self, own: &str, other: Neighbour<'_>) -> bool {
+        self.reaches(own, other).unwrap_or(true) && self.selects(other)
+    }
+
+    fn selects(&self, other: Neighbour<'_>) -> bool {
+        self.selector.as_ref().is_some_and(|selector| selector.selects(other.labels))
+    }
+
+    /// Whether pods of the other's namespace are meant; nothing if that cannot be told.
+    fn reaches(&self, own: &str, other: Neighbour<'_>) -> Option<bool> {
+        let Some(by_labels) = &self.of_namespaces else {
+            let is_own = self.namespaces.is_empty() && own == other.namespace;
+            return Some(is_own || self.names(other.namespace));
+        };
+        if self.names(other.namespace) || *by_labels == Selector::default() {
+            return Some(true);
+        }
+        other.of_namespace.map(|labels| by_labels.selects(labels))
+    }
+
+    fn names(&self, namespace: &str) -> bool {
+        self.namespaces.iter().any(|one| one == namespace)
     }
 }
 
 impl Spread {
-    pub(crate) fn counts(&self, labels: &BTreeMap<String, String>) -> bool {
+    /// Whether a pod with these labels is meant.
+    pub(crate) fn means(&self, labels: &BTreeMap<String, String>) -> bool {
         self.selector.as_ref().is_some_and(|selector| selector.selects(labels))
+    }
+
+    /// Whether a pod that is there counts. Where everybody is meant kube-scheduler counts nobody.
+    pub(crate) fn counts(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.selector.as_ref() != Some(&Selector::default()) && self.means(labels)
     }
 }
 
@@ -153,7 +175,7 @@ impl TermWire {
             selector: narrowed(selector.as_ref(), &self.mismatch_label_keys, "NotIn", labels),
             topology: self.topology_key.clone(),
             namespaces: self.namespaces.clone(),
-            everywhere: self.namespace_selector.as_ref() == Some(&Selector::default()),
+            of_namespaces: self.namespace_selector.clone(),
         }
     }
 }
@@ -192,6 +214,7 @@ mod tests {
     fn terms_mean_pods_of_the_own_namespace_unless_told() {
         let labels = [("app".to_owned(), "a".to_owned())].into();
         let selector = json!({"matchLabels": {"app": "a"}});
+        let of_team = json!({"matchLabels": {"team": "x"}});
         let peers = read(
             &json!([
                 {"labelSelector": selector, "topologyKey": "zone"},
@@ -199,28 +222,34 @@ mod tests {
                 {"labelSelector": selector, "topologyKey": "zone", "namespaceSelector": {}},
                 {"topologyKey": "zone"},
                 {"labelSelector": {}, "topologyKey": "zone", "mismatchLabelKeys": ["app"]},
+                {"labelSelector": selector, "topologyKey": "zone", "namespaceSelector": of_team},
+                {"labelSelector": selector, "topologyKey": "zone", "namespaceSelector": of_team,
+                    "namespaces": ["n"]},
             ]),
             json!([]),
         );
-        let meant = |namespace| -> Vec<bool> {
-            peers.away.iter().map(|term| term.means("n", namespace, &labels)).collect()
+        let team = [("team".to_owned(), "x".to_owned())].into();
+        let none = BTreeMap::new();
+        let by = |namespace, of_namespace, means: fn(&Term, &str, Neighbour<'_>) -> bool| {
+            let other = Neighbour { namespace, labels: &labels, of_namespace };
+            peers.away.iter().map(|term| means(term, "n", other)).collect::<Vec<_>>()
         };
-        assert_eq!(meant("n"), [true, false, true, false, false]);
-        assert_eq!(meant("m"), [false, true, true, false, false]);
+        let meant = |namespace, of_namespace| by(namespace, of_namespace, Term::means);
+        assert_eq!(meant("n", Some(&none)), [true, false, true, false, false, false, true]);
+        assert_eq!(meant("m", Some(&none)), [false, true, true, false, false, false, false]);
+        assert_eq!(meant("m", Some(&team)), [false, true, true, false, false, true, true]);
+        // Of a namespace that is not known neither is said.
+        assert_eq!(meant("m", None), [false, true, true, false, false, false, false]);
+        let may = by("m", None, Term::may_mean);
+        assert_eq!(may, [false, true, true, false, false, true, true]);
     }
 
     #[test]
-    fn only_hard_constraints_bind_and_namespace_selectors_are_refused() {
+    fn only_hard_constraints_bind() {
         let soft = json!([{"whenUnsatisfiable": "ScheduleAnyway"}]);
         assert!(read(&json!([]), soft).is_empty());
         let hard =
             json!([{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]);
         assert_eq!(read(&json!([]), hard).spread[0].skew, 2);
-        let by_labels = |selector: Value| {
-            let terms = json!({"requiredDuringSchedulingIgnoredDuringExecution":
-                [{"namespaceSelector": selector}]});
-            from_value::<PeerAffinity>(terms).unwrap().selects_namespaces()
-        };
-        assert!(by_labels(json!({"matchLabels": {"a": "b"}})) && !by_labels(json!({})));
     }
 }

@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::Amounts;
 use crate::affinity::Required;
 use crate::peer::Peers;
+use crate::storage::Disk;
 use crate::taint::Toleration;
 
 /// Namespace and name.
@@ -125,6 +126,8 @@ pub struct Pod {
     pub is_gated: bool,
     /// Its priority.
     pub priority: i64,
+    /// Its priority among the members of its group.
+    pub task_priority: i64,
     /// Whether others may be evicted for it.
     pub may_preempt: bool,
     /// Whether it may be evicted for others.
@@ -147,6 +150,10 @@ pub struct Pod {
     pub claims: Vec<String>,
     /// Those among them that are made for it (`ephemeral`).
     pub own_claims: Vec<String>,
+    /// Disks that it names without a claim and that CSI drivers attach.
+    pub(crate) disks: Vec<Disk>,
+    /// What its node has to be able to do, in the words of nodes (`status.declaredFeatures`).
+    pub(crate) features: Vec<&'static str>,
     pub(crate) ports: Vec<Port>,
     pub(crate) required: Required,
     pub(crate) tolerations: Vec<Toleration>,

@@ -36,6 +36,7 @@ impl<'f> Cycle<'f> {
         unit.is_pressed = true;
         let Some(unit) = self.units.get(index) else { return false };
         let (chosen, ask) = unit.minimum();
+        let (chosen, ask) = (&*chosen, &*ask);
         if unit.standing.is_ready() || chosen.is_empty() || !unit.muster.may_preempt {
             return false;
         }
@@ -311,7 +312,7 @@ impl<'f> Cycle<'f> {
                     continue;
                 };
                 if let Some(room) = self.board.position(record.node()) {
-                    self.board.give(room, &record.shape, SOON);
+                    self.board.give(room, &record.shape, SOON, Some(*id));
                 }
                 if bundle.line == own {
                     freed.add(&record.shape.ask, 1);

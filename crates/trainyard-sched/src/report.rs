@@ -33,6 +33,7 @@ impl<'f> Cycle<'f> {
         self.volume_decisions(&mut decisions);
         for unit in &self.units {
             self.waits(unit, &mut decisions);
+            self.waits_aside(unit, &mut decisions);
         }
         self.waits_for_volumes(&mut decisions);
         self.reports(touched, &mut decisions);
@@ -73,6 +74,18 @@ impl<'f> Cycle<'f> {
             if record.told.as_ref() != Some(&message) {
                 let (pod, uid) = (record.pod.key.clone(), record.pod.uid.clone());
                 decisions.push(Decision::Wait { pod, uid, message });
+            }
+        }
+    }
+
+    /// What is new to say of members that cannot be tried, while the others go on.
+    fn waits_aside(&self, unit: &Unit<'f>, decisions: &mut Vec<Decision>) {
+        for (id, block) in &unit.aside {
+            let Some((pod, uid)) = self.named(*id) else { continue };
+            let message = self.block_words(unit, block);
+            let told = self.facts.record(*id).and_then(|record| record.told.as_deref());
+            if told != Some(&message) {
+                decisions.push(Decision::Wait { pod, uid, message: message.into() });
             }
         }
     }
@@ -130,7 +143,7 @@ impl<'f> Cycle<'f> {
         }
     }
 
-    fn block_words(&self, unit: &Unit<'f>, block: &Block) -> String {
+    pub(crate) fn block_words(&self, unit: &Unit<'f>, block: &Block) -> String {
         let line = self.lines.get(unit.line);
         let queue = line.map_or("", |line| line.name);
         match block {

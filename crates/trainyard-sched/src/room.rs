@@ -10,7 +10,7 @@ use crate::pod::Port;
 use crate::shape::Shape;
 use crate::slots::Id;
 use crate::storage::{Choice, ClaimKey};
-use crate::vector::{Ask, ENDLESS, PODS, Resources, Vector};
+use crate::vector::{Ask, Resources, Vector};
 
 /// The time at which room is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +122,8 @@ struct Change {
     times: i64,
     /// A pod that came to be in the room.
     guest: Option<Id>,
+    /// A pod that is taken for gone.
+    departed: Option<Id>,
     /// What its claims get there that have nothing yet.
     choices: Vec<Choice>,
     serial: u64,
@@ -155,6 +157,8 @@ pub(crate) struct Board {
     pub(crate) claims: BTreeMap<ClaimKey, (usize, Option<String>)>,
     /// The volumes among these.
     pub(crate) volumes: BTreeSet<String>,
+    /// Pods that are taken for gone for a time.
+    pub(crate) departed: BTreeSet<Id>,
     /// How many pods that are in rooms for a time use a claim.
     pub(crate) guests: BTreeMap<ClaimKey, usize>,
 }
@@ -190,9 +194,6 @@ impl Board {
         if let Some(node) = &node {
             for (resource, amount) in node.has.iter() {
                 has.set(resources.index(resource), amount);
-            }
-            if node.has.get(PODS) == 0 {
-                has.set(resources.index(PODS), ENDLESS);
             }
         }
         let Some(room) = self.room(name) else { return };
@@ -254,17 +255,25 @@ impl Board {
         choices: Vec<Choice>,
     ) {
         let shape = shape.clone();
-        self.change(Change { room, shape, views, times: 1, guest, choices, serial: 0 });
+        let (times, departed, serial) = (1, None, 0);
+        self.change(Change { room, shape, views, times, guest, departed, choices, serial });
     }
 
-    /// Gives room back for a time.
-    pub(crate) fn give(&mut self, room: usize, shape: &Arc<Shape>, views: Views) {
+    /// Gives room back for a time. A pod that is named has departed for as long.
+    pub(crate) fn give(
+        &mut self,
+        room: usize,
+        shape: &Arc<Shape>,
+        views: Views,
+        departed: Option<Id>,
+    ) {
         self.change(Change {
             room,
             shape: shape.clone(),
             views,
             times: -1,
             guest: None,
+            departed,
             choices: Vec::new(),
             serial: 0,
         });
@@ -279,6 +288,7 @@ impl Board {
             room.shift(&change.shape, change.views, change.times);
             room.pods.extend(change.guest);
         }
+        self.departed.extend(change.departed);
         for key in change.claims() {
             *self.guests.entry(key).or_default() += 1;
         }
@@ -308,6 +318,9 @@ impl Board {
                 if let Some(guest) = change.guest {
                     room.pods.remove(&guest);
                 }
+            }
+            if let Some(departed) = &change.departed {
+                self.departed.remove(departed);
             }
             for key in change.claims() {
                 if let Some(count) = self.guests.get_mut(&key) {

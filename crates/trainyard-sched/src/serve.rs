@@ -3,15 +3,16 @@
 //! The queue of the highest priority first, then the one that uses the least of its share; in a
 //! queue the highest priority, those that are not whole yet, who has the least, the oldest.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::GroupKey;
 use crate::cycle::{Block, Cycle, Line, Unit, Verdict};
 use crate::facts::Facts;
 use crate::place::{Placed, Request, Stuck, ordered, place, place_some, reasons};
 use crate::room::{NOW_AND_SOON, SOON, View};
 use crate::slots::Id;
 use crate::vector::{Ask, Vector};
-use crate::{GroupKey, queue};
 
 /// A place in a queue: priority, how far the group is, what it has, age, name.
 type Rank<'f> = (i64, u8, i64, i64, &'f GroupKey);
@@ -48,14 +49,15 @@ impl<'f> Cycle<'f> {
         }
     }
 
-    /// Further members of a group that is ready keep the nodes for which their volumes are made.
+    /// Further members of a group that is ready keep the nodes for which their volumes are made, or
+    /// have just been made.
     fn keep_promises_of_more(&mut self, index: usize, promised: &Placed) {
         for (id, room) in promised {
-            if !self.await_volumes(&[*id]) || self.block(index).is_some() {
+            let Some(record) = self.facts.record(*id) else { continue };
+            if record.pod.claims.is_empty() || self.block(index).is_some() {
                 continue;
             }
             let ask = sum(self.facts, &[*id]);
-            let Some(record) = self.facts.record(*id) else { continue };
             let request = self.request(index, View::Now);
             if self.over_limit(index, &ask, View::Now).is_some()
                 || crate::around::matters(record, self.board)
@@ -197,16 +199,11 @@ impl<'f> Cycle<'f> {
         if let Some(larger) = self.larger_than_queue(unit.group, line) {
             return Some(larger);
         }
-        if let Some(beyond) = unit.muster.beyond {
-            return Some(Block::Beyond(beyond));
-        }
-        if self.facts.config.knows_volumes {
-            let waiting = unit.standing.waiting.iter();
-            let mut records = waiting.filter_map(|id| self.facts.record(*id));
-            if let Some(trouble) =
-                records.find_map(|record| self.facts.storage.trouble(&record.pod))
-            {
-                return Some(Block::Claim(trouble));
+        if unit.muster.beyond.is_some() || unit.muster.has_claims {
+            let troubles = || unit.standing.waiting.iter().filter_map(|id| self.trouble_of(*id));
+            let is_beyond = |trouble: &Block| matches!(trouble, Block::Beyond(_));
+            if let Some(trouble) = troubles().find(is_beyond).or_else(|| troubles().next()) {
+                return Some(trouble);
             }
         }
         line.stopped_by.filter(|first| *first != index).map(Block::Behind)
@@ -218,11 +215,11 @@ impl<'f> Cycle<'f> {
         if further.is_none() && unit.standing.is_ready() {
             return Verdict::Placed;
         }
-        let own = further.as_ref().map(|id| sum(self.facts, std::slice::from_ref(id)));
-        let (chosen, ask) = match (&further, &own) {
-            (Some(id), Some(ask)) => (std::slice::from_ref(id), ask),
-            _ => unit.minimum(),
+        let (chosen, ask) = match further {
+            Some(id) => (Cow::Owned(vec![id]), Cow::Owned(sum(self.facts, &[id]))),
+            None => unit.minimum(),
         };
+        let (chosen, ask) = (&*chosen, &*ask);
         if let Some(resource) = self.over_limit(index, ask, View::Soon) {
             return Verdict::Limit(resource);
         }
@@ -392,59 +389,6 @@ impl<'f> Cycle<'f> {
         unit.verdict = Some(Verdict::Soon(placed.clone()));
         Verdict::Soon(placed)
     }
-
-    /// The first resource of which the queue's limit would be exceeded.
-    pub(crate) fn over_limit(&self, index: usize, ask: &Vector, view: View) -> Option<usize> {
-        self.over_limit_without(index, ask, view, &Vector::default())
-    }
-
-    /// The same, when its queue has given back so much.
-    pub(crate) fn over_limit_without(
-        &self,
-        index: usize,
-        ask: &Vector,
-        view: View,
-        freed: &Vector,
-    ) -> Option<usize> {
-        let line = self.units.get(index).and_then(|unit| self.lines.get(unit.line))?;
-        let root = self.facts.accounts.get(queue::ROOT).and_then(|root| root.object.as_ref());
-        let used = |line: &Line<'f>, resource: usize| {
-            let leaving = if view == View::Now { line.leaving.get(resource) } else { 0 };
-            line.used.get(resource) + leaving
-        };
-        let over = |resource: usize, amount: i64| {
-            let own = used(line, resource) + line.kept.get(resource) - freed.get(resource);
-            let name = self.facts.resources.name(resource);
-            let limit = root.and_then(|root| root.capability.named(name));
-            let all = || {
-                let all = self.lines.iter().map(|line| used(line, resource)).sum::<i64>();
-                all - freed.get(resource)
-            };
-            own.saturating_add(amount) > line.share.limit.get(resource)
-                || limit.is_some_and(|limit| all().saturating_add(amount) > limit)
-        };
-        least_named(
-            ask.positive().filter(|(resource, amount)| over(*resource, *amount)),
-            self.facts,
-        )
-    }
-
-    /// The first resource of which the queue's share would be exceeded.
-    pub(crate) fn over_share(&self, index: usize, ask: &Vector) -> Option<usize> {
-        let line = self.units.get(index).and_then(|unit| self.lines.get(unit.line))?;
-        let over = |resource: usize, amount: i64| {
-            !self.facts.resources.is_pods(resource)
-                && !line.share.allows(
-                    resource,
-                    (line.used.get(resource) + line.kept_share.get(resource))
-                        .saturating_add(amount),
-                )
-        };
-        least_named(
-            ask.positive().filter(|(resource, amount)| over(*resource, *amount)),
-            self.facts,
-        )
-    }
 }
 
 /// The queue whose turn it is.
@@ -452,11 +396,6 @@ fn next_line(rows: &[BTreeSet<(Rank<'_>, usize)>], turns: &[Turn<'_>]) -> Option
     let waiting = rows.iter().zip(turns).enumerate().filter(|(_, (row, _))| !row.is_empty());
     let first = waiting.min_by_key(|(_, (_, turn))| *turn);
     first.map(|(index, _)| index)
-}
-
-/// Resources have no order of their own; their names do.
-fn least_named(found: impl Iterator<Item = (usize, i64)>, facts: &Facts) -> Option<usize> {
-    found.map(|(resource, _)| resource).min_by_key(|resource| facts.resources.name(*resource))
 }
 
 /// What pods ask for together.

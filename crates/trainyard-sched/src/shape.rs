@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::affinity::Required;
 use crate::peer::Peers;
 use crate::pod::Port;
+use crate::storage::Disk;
 use crate::taint::Toleration;
 use crate::vector::{Ask, Resources};
 use crate::{Amounts, Pod};
@@ -18,6 +19,8 @@ pub(crate) struct Spec {
     pub(crate) required: Required,
     pub(crate) tolerations: Vec<Toleration>,
     pub(crate) peers: Peers,
+    pub(crate) features: Vec<&'static str>,
+    pub(crate) disks: Vec<Disk>,
     /// Namespace and names of claims; nothing for most pods.
     pub(crate) claims: Option<(String, Vec<String>)>,
 }
@@ -47,6 +50,8 @@ impl Shapes {
             required: pod.required.clone(),
             tolerations: pod.tolerations.clone(),
             peers: pod.peers.clone(),
+            features: pod.features.clone(),
+            disks: pod.disks.clone(),
             claims: (!pod.claims.is_empty())
                 .then(|| (pod.key.namespace.clone(), pod.claims.clone())),
         };

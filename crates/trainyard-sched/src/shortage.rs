@@ -83,7 +83,7 @@ impl Cycle<'_> {
         }
         let fit =
             (pods.len() > 1).then(|| words::fitting(stuck.placed.min(pods.len()), pods.len()));
-        let short = self.shortages_of(pods, ask);
+        let short = self.shortages_of(&pods, &ask);
         let all: Vec<String> = fit.into_iter().chain(short.iter().map(words::shortage)).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }

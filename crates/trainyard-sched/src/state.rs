@@ -71,6 +71,10 @@ impl State {
             Delta::ClassGone(name) => {
                 facts.classes.remove(&name);
             }
+            Delta::Namespace(namespace) => {
+                facts.namespaces.insert(namespace.name.clone(), *namespace);
+            }
+            Delta::NamespaceGone(name) => drop(facts.namespaces.remove(&name)),
             Delta::Budget(budget) => {
                 facts.budgets.insert(budget.key(), *budget);
             }

@@ -1,8 +1,10 @@
 //! Tests of the scheduler as a whole; tests of one rule stand beside it.
 
 mod around;
+mod aside;
 mod explain;
 mod explore;
+mod fields;
 mod history;
 mod hold;
 mod measure;

@@ -1,8 +1,8 @@
 //! What is said, in the words of kube-scheduler and Volcano.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
-use crate::{Shortage, written};
+use crate::{Amounts, Shortage, written};
 
 /// `node(s) had untolerated taint(s) {key: value}`
 pub(crate) fn taint(key: &str, value: &str) -> String {
@@ -41,26 +41,36 @@ pub(crate) fn fitting(fit: usize, all: usize) -> String {
     format!("{fit} of {all} pods fit")
 }
 
+impl fmt::Display for Shortage {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { resource, asked, free, most_on_one_node, per_member } = self;
+        if asked > free {
+            return out.write_str(&too_little(resource, *asked, *free));
+        }
+        let (one, most, lack) = lack(resource, *per_member, *most_on_one_node);
+        write!(
+            out,
+            "{resource}: {one} asked for in one pod, no node has more than {most} free: {lack} too little"
+        )
+    }
+}
+
 /// What is short, and by how much.
 pub(crate) fn shortage(short: &Shortage) -> String {
-    let Shortage { resource, asked, free, most_on_one_node, per_member } = short;
-    let of = |amount: i64| written(resource, amount);
-    if asked > free {
-        return too_little(resource, *asked, *free);
-    }
-    format!(
-        "{resource}: {} asked for in one pod, no node has more than {} free: {} too little",
-        of(*per_member),
-        of(*most_on_one_node),
-        of(per_member - most_on_one_node)
-    )
+    short.to_string()
 }
 
 /// The same of one resource, all nodes together.
 pub(crate) fn too_little(resource: &str, asked: i64, free: i64) -> String {
+    let (asked, free, lack) = lack(resource, asked, free);
+    format!("{resource}: {asked} asked for, {free} free: {lack} too little")
+}
+
+/// What is asked for, what is free of it in round figures, and the difference between the two.
+fn lack(resource: &str, asked: i64, free: i64) -> (String, String, String) {
+    let free = Amounts::rounded(resource, free);
     let of = |amount: i64| written(resource, amount);
-    let lack = of(asked.saturating_sub(free));
-    format!("{resource}: {} asked for, {} free: {lack} too little", of(asked), of(free))
+    (of(asked), of(free), of(asked.saturating_sub(free)))
 }
 
 /// Volcano's sentence about a group: members by state, those that wait by cause, the first cause.
@@ -109,6 +119,23 @@ mod tests {
         assert_eq!(
             shortage(&spread),
             "cpu: 4 asked for in one pod, no node has more than 3 free: 1 too little"
+        );
+    }
+
+    #[test]
+    fn what_nodes_have_free_is_told_in_round_figures() {
+        let free = (3 << 30) + (7 << 10) + 5;
+        assert_eq!(
+            too_little("memory", 4 << 30, free),
+            "memory: 4Gi asked for, 3Gi free: 1Gi too little"
+        );
+        assert_eq!(
+            too_little("memory", 1 << 20, 5 << 10),
+            "memory: 1Mi asked for, 5Ki free: 1019Ki too little"
+        );
+        assert_eq!(
+            too_little("example.com/gpu", 8, 3),
+            "example.com/gpu: 8 asked for, 3 free: 5 too little"
         );
     }
 

@@ -15,18 +15,22 @@ pub(crate) use kinds::{Kind, Kinds};
 pub(crate) use lines::Lines;
 pub(crate) use requests::{DryRun, Query};
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::PathBuf;
 
-use kube::Client;
+use kube::{Client, Config};
 
 use crate::failure::Failure;
 
 /// An API server that we are connected to.
 pub(crate) struct Cluster {
     client: Client,
+    /// What answers come by that are read slowly; made when the first is asked for.
+    each: OnceCell<Client>,
+    /// How it is reached; none for a server in this process.
+    config: Option<Config>,
     /// Where it is.
     pub(crate) server: String,
     /// The namespace that is meant when none is named.
@@ -40,7 +44,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// A server in this process.
     pub(crate) fn own(client: Client, server: String, namespace: String) -> Self {
-        Self::new(client, server, namespace, None)
+        Self::new(client, None, server, namespace, None)
     }
 
     /// The client itself, for libraries that speak the API.
@@ -48,8 +52,24 @@ impl Cluster {
         self.client.clone()
     }
 
-    fn new(client: Client, server: String, namespace: String, folder: Option<PathBuf>) -> Self {
-        Self { client, server, namespace, folder, warned: RefCell::default() }
+    fn new(
+        client: Client,
+        config: Option<Config>,
+        server: String,
+        namespace: String,
+        folder: Option<PathBuf>,
+    ) -> Self {
+        let each = OnceCell::new();
+        Self { client, each, config, server, namespace, folder, warned: RefCell::default() }
+    }
+
+    /// The client for answers that are read slowly: each has a connection of its own.
+    fn each(&self) -> &Client {
+        self.each.get_or_init(|| {
+            let config = self.config.clone();
+            let each = config.and_then(|config| trainyard_operator::connect_each(config).ok());
+            each.unwrap_or_else(|| self.client.clone())
+        })
     }
 }
 

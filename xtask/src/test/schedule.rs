@@ -20,6 +20,8 @@ impl Demand {
     pub(crate) const ONE: Self = Self { cores: 1, node: false };
     /// The same, with pods as processes.
     pub(crate) const NODE: Self = Self { cores: 1, node: true };
+    /// Pods of a whole cluster, which keeps all cores busy.
+    pub(crate) const NODES: Self = Self { cores: CORES, node: true };
 
     fn fits(self, running: &[Self]) -> bool {
         let taken: usize = running.iter().map(|demand| demand.cores).sum();

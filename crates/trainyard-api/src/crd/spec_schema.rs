@@ -126,7 +126,7 @@ fn run_policy(depth: Depth) -> Value {
             "Seconds that a pod stays bound to a node that cannot be reached or is not ready, \
                 before it is taken away: the tolerations of node.kubernetes.io/unreachable and \
                 node.kubernetes.io/not-ready on pods whose template does not set them. Left out: \
-                as the cluster has it, usually 300.",
+                as the cluster has it, usually 300. A change holds for pods that are made after it.",
         ),
         "restartScope": choice(
             &["Replica", "Job", ""],

@@ -29,6 +29,7 @@ pub(super) fn status() -> Value {
             },
             "completionTime": time("When the job succeeded or failed."),
             "conditions": conditions(),
+            "endedSpec": text("Digest of what has no effect any more in the specification of a job that has ended."),
             "failure": failure(),
             "lastReconcileTime": time("Left as the reference operator wrote it."),
             "observedGeneration": {
@@ -143,12 +144,14 @@ fn replica_records() -> Value {
 fn unavailable_replicas() -> Value {
     json!({
         "type": "array",
-        "description": "Replicas that have started and do not run now, the first few of them.",
+        "description": "Replicas that do not run now although they have started, or whose node cannot be reached; the first few of them.",
         "items": {
             "type": "object",
             "properties": {
                 "message": text("Why, for people."),
-                "reason": text("Why, in one word: NodeUnreachable, Deleted, Failed."),
+                "reason": text("Why, in one word: NodeUnreachable, Deleted, CrashLoopBackOff, who of the cluster has deleted its \
+                    pod (DeletionByTaintManager, EvictionByEvictionAPI, PreemptionByScheduler and the like), or how its program \
+                    ended (Error, OOMKilled, Evicted, and Failed where nothing more is known)."),
                 "replica": text("The replica, as worker-0."),
                 "since": time("Since when it does not run, as far as is known."),
             },
@@ -227,6 +230,7 @@ mod tests {
                 streak: 1,
                 last_restart_time: now,
             }],
+            ended_spec: text(),
             unavailable_replicas: vec![UnavailableReplica {
                 replica: text(),
                 since: Timestamp::UNIX_EPOCH,

@@ -17,7 +17,7 @@ pub(super) struct Clock {
 impl Clock {
     /// A clock that shows the present time.
     pub(super) fn start() -> Self {
-        Self { base: Timestamp::now(), start: Instant::now() }
+        Self { base: crate::Clock::of_runtime().now(), start: Instant::now() }
     }
 
     /// The time of day.

@@ -11,11 +11,11 @@ use super::{
     draft::Draft,
     failure::sentence,
     gang::{self, Gang},
-    limits,
+    in_place, limits,
     objects::Builder,
     refused,
     removal::{pod_removal, service_removal},
-    restart::{Judgement, Lost, count_in_place, due, judge},
+    restart::{Judgement, Lost, due, judge},
     roster::{Roster, Slot, Standing},
     running::{first_waiting, runs, warnings},
     success::{out_of_workers, succeeded},
@@ -38,9 +38,9 @@ pub(super) fn plan(
 ) -> Plan {
     let name = &seen.job.metadata.name;
     let mut draft = Draft::new(seen, status, now, config);
-    let roster = Roster::new(name, spec, &draft.status, seen.pods, seen.services);
+    let roster = Roster::new(seen, spec, &draft.status, now, config);
     counts::update(&mut draft.status, name, spec, &roster);
-    let in_place = count_in_place(&roster, &mut draft.status);
+    let in_place = in_place::count(seen, &roster, &mut draft.status);
     let gang = Gang::new(seen, spec, &draft.before, config);
     gang::note_waiting(&mut draft, gang.as_ref());
     // A pod may run, and end, before its group says that it has a node.
@@ -71,7 +71,7 @@ pub(super) fn plan(
         return draft.into_end(Some(spec));
     }
     let is_set = tell_restarts(&mut draft, &judgement.restarted);
-    let roster = Roster::new(name, spec, &draft.status, seen.pods, seen.services);
+    let roster = Roster::new(seen, spec, &draft.status, now, config);
     counts::update(&mut draft.status, name, spec, &roster);
     unavailable::add_restarts(&mut causes, &judgement.restarted);
     let is_short = unavailable::update(&mut draft, spec, &roster, &causes, is_set);
@@ -247,7 +247,7 @@ fn keep(
         second.writes.extend(pod_removal(pod, draft.now, draft.config, &mut plan));
     }
     is_withheld |= create_missing(&draft, &builder, roster, gang, &mut second, &mut plan);
-    look_ahead(&draft, spec, &mut plan);
+    look_ahead(&draft, spec, roster, &mut plan);
     let mut creations = first.writes.iter().chain(&second.writes);
     let is_complete = !is_withheld && !creations.any(|write| matches!(write, Write::Create(..)));
     refused::update(&mut draft, is_complete);
@@ -330,12 +330,17 @@ fn counts_are_due(draft: &Draft<'_>, plan: &mut Plan) -> bool {
     false
 }
 
-fn look_ahead(draft: &Draft<'_>, spec: &TfJobSpec, plan: &mut Plan) {
+fn look_ahead(draft: &Draft<'_>, spec: &TfJobSpec, roster: &Roster<'_>, plan: &mut Plan) {
     let limits = [
         limits::deadline(&spec.run_policy, &draft.status),
         limits::start_deadline(&spec.run_policy, &draft.status),
     ];
     for limit in limits.into_iter().flatten() {
         plan.look_again(limit);
+    }
+    for slot in &roster.slots {
+        if let Standing::Ending(until) = slot.standing {
+            plan.look_again(until);
+        }
     }
 }

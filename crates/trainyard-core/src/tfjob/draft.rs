@@ -8,7 +8,7 @@ use trainyard_api::{
     time::whole_seconds,
 };
 
-use super::{Observed, clean, conditions, counts};
+use super::{Observed, clean, conditions, counts, late};
 use crate::{
     config::Config,
     patch::merge_patch,
@@ -136,6 +136,7 @@ impl<'a> Draft<'a> {
             counts::stop(&mut self.status);
         }
         counts::forget_starts(&mut self.status);
+        self.status.ended_spec = late::digest(self.seen.job.spec_value());
         let mut plan = Plan::default();
         let writes = self.write().into_iter().collect();
         plan.push(Stage { writes, events: self.events });

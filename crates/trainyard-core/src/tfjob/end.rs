@@ -2,13 +2,15 @@
 //!
 //! Judges by the container that trains, not by the pod's phase alone: a sidecar that never stops
 //! does not keep a job alive. A pod that somebody deletes is not judged at all unless it had ended
-//! before. Must not know policies.
+//! before; nor is one, for a few seconds, that somebody else than its program may have ended. Must not know policies.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
+    config::Config,
+    end::{EndedBy, culprit, ended_by, exit_code, open_until},
     phase::Phase,
-    view::{ContainerState, ContainerView, PodView},
+    view::{ContainerState, PodView},
 };
 
 /// By how much the clock of a node may be behind that of the API server.
@@ -19,6 +21,8 @@ const SKEW: SignedDuration = SignedDuration::from_secs(5);
 pub(super) enum End {
     /// It has not.
     Live,
+    /// Its program has ended; until then its kubelet may say that this was not the program's doing.
+    Ending(Timestamp),
     /// It is being deleted.
     Leaving,
     /// Its program ended well.
@@ -32,7 +36,7 @@ pub(super) enum End {
 pub(super) struct Cause {
     /// The cluster ended it: eviction, preemption, node loss.
     pub disrupted: bool,
-    /// Exit code of the container that trains.
+    /// Exit code of the container that trains; none where it only says how the program took being ended.
     pub exit_code: Option<i64>,
     /// Container that ended badly.
     pub container: String,
@@ -48,7 +52,7 @@ pub(super) struct Cause {
 
 /// How this pod ended.
 #[must_use]
-pub(super) fn end(pod: &PodView) -> End {
+pub(super) fn end(pod: &PodView, now: Timestamp, config: &Config) -> End {
     if let Some(deletion) = pod.deletion {
         let ended_before = finished_at(pod)
             .zip(deletion.asked_at())
@@ -57,19 +61,28 @@ pub(super) fn end(pod: &PodView) -> End {
             return End::Leaving;
         }
     }
-    let main = pod.main_container().map(|container| &container.state);
-    // A program may well answer a signal by exit code 0. That of the cluster is no success.
-    let is_stopped = pod.disrupted || is_disruption(&pod.reason);
+    let end = judge(pod);
+    if end == End::Live || pod.phase == Phase::Succeeded {
+        return end;
+    }
+    match open_until(pod, config.final_phase_ms) {
+        Some(until) if now < until => End::Ending(until),
+        _ => end,
+    }
+}
+
+/// How this pod ended, if nothing more becomes known.
+fn judge(pod: &PodView) -> End {
+    let main = pod.main_container().and_then(|main| Some((main.restart, exit_code(main)?)));
     match (pod.phase, main) {
         (Phase::Succeeded, _) => End::Completed,
-        (Phase::Failed, Some(ContainerState::Terminated { exit_code: 0, .. })) if !is_stopped => {
+        // A program may well answer a signal by exit code 0. That is no success.
+        (Phase::Failed, Some((_, 0))) if ended_by(pod, culprit(pod)) == EndedBy::Program => {
             End::Completed
         }
         (Phase::Failed, _) => End::Failed(cause(pod)),
-        (Phase::Running, Some(ContainerState::Terminated { exit_code, .. }))
-            if !pod.disrupted && pod.restart.is_final(*exit_code) =>
-        {
-            if *exit_code == 0 {
+        (Phase::Running, Some((restart, code))) if !pod.disrupted && restart.is_final(code) => {
+            if code == 0 {
                 End::Completed
             } else {
                 End::Failed(cause(pod))
@@ -80,23 +93,18 @@ pub(super) fn end(pod: &PodView) -> End {
 }
 
 fn cause(pod: &PodView) -> Cause {
-    let main = pod.main_container().filter(|container| code(container).is_some());
-    let guilty = main.or_else(|| {
-        let all = pod.init_containers.iter().chain(&pod.containers);
-        all.clone()
-            .find(|container| code(container).is_some_and(|code| code != 0))
-            .or_else(|| all.clone().find(|container| code(container).is_some()))
-    });
+    let culprit = culprit(pod);
+    let by = ended_by(pod, culprit);
     let mut cause = Cause {
-        disrupted: pod.disrupted || (is_disruption(&pod.reason) && !is_over_its_limit(pod)),
-        exit_code: pod.main_container().and_then(code),
+        disrupted: by == EndedBy::Cluster,
+        exit_code: pod.main_container().and_then(exit_code).filter(|_| by == EndedBy::Program),
         reason: pod.reason.to_string(),
         message: pod.message.to_string(),
         ..Cause::default()
     };
-    if let Some(container) = guilty {
+    if let Some(container) = culprit {
         cause.container = container.name.to_string();
-        cause.container_code = code(container);
+        cause.container_code = exit_code(container);
         if let ContainerState::Terminated { reason, message, started_at, finished_at, .. } =
             &container.state
         {
@@ -112,30 +120,6 @@ fn cause(pod: &PodView) -> Cause {
         }
     }
     cause
-}
-
-/// Words with which the kubelet or the control plane says that it ended a pod for its own reasons.
-fn is_disruption(reason: &str) -> bool {
-    matches!(
-        reason,
-        "Evicted" | "Preempting" | "NodeLost" | "NodeShutdown" | "Shutdown" | "Terminated"
-    )
-}
-
-/// Returns true if the kubelet evicted a pod for using more local storage than it had asked for. It sets no
-/// `DisruptionTarget` then, and only its message tells this from a node that is short of something.
-fn is_over_its_limit(pod: &PodView) -> bool {
-    &*pod.reason == "Evicted"
-        && ["exceeds the limit", "exceeds the total limit", "exceeded its local ephemeral storage"]
-            .iter()
-            .any(|words| pod.message.contains(words))
-}
-
-fn code(container: &ContainerView) -> Option<i64> {
-    match container.state {
-        ContainerState::Terminated { exit_code, .. } => Some(exit_code),
-        _ => None,
-    }
 }
 
 /// When the pod's last container ended; none while one may still run.
@@ -158,18 +142,26 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::phase::InPlaceRestart;
 
     fn pod(status: &Value, deleted: Option<(&str, i64)>) -> PodView {
+        pod_with("Never", status, deleted)
+    }
+
+    fn pod_with(policy: &str, status: &Value, deleted: Option<(&str, i64)>) -> PodView {
         let mut metadata = json!({"name": "j-worker-0", "uid": "u"});
         if let Some((due, grace)) = deleted {
             metadata["deletionTimestamp"] = due.into();
             metadata["deletionGracePeriodSeconds"] = grace.into();
         }
         serde_json::from_value(
-            json!({"metadata": metadata, "spec": {"restartPolicy": "Never"}, "status": status}),
+            json!({"metadata": metadata, "spec": {"restartPolicy": policy}, "status": status}),
         )
         .unwrap()
+    }
+
+    /// How a pod ended, long after.
+    fn end(pod: &PodView) -> End {
+        super::end(pod, Timestamp::MAX, &Config::default())
     }
 
     fn ended(phase: &str, code: i64, at: &str) -> Value {
@@ -195,13 +187,7 @@ mod tests {
                 {"name": "istio-proxy", "state": {"running": {}}},
                 {"name": "tensorflow", "state": {"terminated": {"exitCode": code}}},
             ]});
-            let mut pod = pod(&status, None);
-            pod.restart = match policy {
-                "Never" => InPlaceRestart::Never,
-                "OnFailure" => InPlaceRestart::OnFailure,
-                _ => InPlaceRestart::Always,
-            };
-            end(&pod)
+            end(&pod_with(policy, &status, None))
         };
         assert_eq!(beside(0, "Never"), End::Completed);
         assert!(matches!(beside(7, "Never"), End::Failed(Cause { exit_code: Some(7), .. })));
@@ -266,21 +252,79 @@ mod tests {
         assert_eq!(end(&pod(&marked, None)), End::Live, "before its kubelet has judged it");
     }
 
-    /// The messages are those of the kubelet's eviction manager.
     #[test]
-    fn a_pod_evicted_for_its_own_use_of_storage_has_failed() {
-        for (message, disrupted) in [
-            ("The node was low on resource: memory. ", true),
-            ("Usage of EmptyDir volume \"data\" exceeds the limit \"1Gi\". ", false),
-            (
-                "Pod ephemeral local storage usage exceeds the total limit of containers 2Gi. ",
-                false,
-            ),
-            ("Container tensorflow exceeded its local ephemeral storage limit \"1Gi\". ", false),
-        ] {
-            let status = json!({"phase": "Failed", "reason": "Evicted", "message": message});
-            let End::Failed(cause) = end(&pod(&status, None)) else { unreachable!("failed") };
-            assert_eq!(cause.disrupted, disrupted, "{message}");
+    fn what_its_kubelet_ended_for_its_own_limits_has_failed_without_an_exit_code() {
+        let limits = [
+            ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"),
+            ("Evicted", "Usage of EmptyDir volume \"data\" exceeds the limit \"1Gi\". "),
+        ];
+        for (reason, message) in limits {
+            for code in [0, 1, 143] {
+                let mut status = ended("Failed", code, NOON);
+                status["reason"] = reason.into();
+                status["message"] = message.into();
+                let End::Failed(cause) = end(&pod(&status, None)) else {
+                    unreachable!("{reason} {code}")
+                };
+                assert!(!cause.disrupted, "{reason}");
+                assert_eq!((cause.exit_code, cause.container_code), (None, Some(code)), "{reason}");
+                assert_eq!((&*cause.reason, &*cause.message), (reason, message));
+            }
+        }
+    }
+
+    #[test]
+    fn a_pod_that_its_kubelet_does_not_let_in_is_disrupted() {
+        let status = json!({"phase": "Failed", "reason": "OutOfcpu",
+            "message": "Pod was rejected: Node didn't have enough resource: cpu"});
+        let End::Failed(cause) = end(&pod(&status, None)) else { unreachable!("failed") };
+        assert!(cause.disrupted);
+        assert_eq!((cause.exit_code, &*cause.reason), (None, "OutOfcpu"));
+    }
+
+    #[test]
+    fn who_ended_a_program_is_judged_by_the_final_phase_or_after_a_while() {
+        let at =
+            |second: i64| NOON.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(second);
+        let judged = |status: &Value, second: i64| {
+            super::end(&pod(status, None), at(second), &Config::default())
+        };
+        let (open, failed) = (ended("Running", 143, NOON), ended("Failed", 143, NOON));
+        assert_eq!(judged(&open, 1), End::Ending(at(5)));
+        assert_eq!(judged(&open, 4), End::Ending(at(5)));
+        assert!(matches!(judged(&open, 5), End::Failed(Cause { disrupted: false, .. })));
+        assert!(matches!(judged(&failed, 1), End::Failed(Cause { disrupted: false, .. })));
+        let mut evicted = failed;
+        evicted["reason"] = "Evicted".into();
+        assert!(matches!(judged(&evicted, 1), End::Failed(Cause { disrupted: true, .. })));
+    }
+
+    #[test]
+    fn success_of_all_containers_is_judged_at_once_that_of_some_is_not() {
+        let beside = |proxy: Value| {
+            let mut status = ended("Running", 0, NOON);
+            let proxy = json!({"name": "proxy", "state": proxy});
+            status["containerStatuses"].as_array_mut().unwrap().push(proxy);
+            super::end(&pod(&status, None), NOON.parse().unwrap(), &Config::default())
+        };
+        assert_eq!(beside(json!({"terminated": {"exitCode": 0}})), End::Completed);
+        assert!(matches!(beside(json!({"terminated": {"exitCode": 137}})), End::Ending(_)));
+        assert!(matches!(beside(json!({"running": {}})), End::Ending(_)));
+    }
+
+    #[test]
+    fn a_sidecar_that_is_stopped_after_the_training_does_not_undo_its_success() {
+        for published in ["Running", "Succeeded", "Failed"] {
+            let mut status = ended(published, 0, NOON);
+            status["initContainerStatuses"] =
+                json!([{"name": "proxy", "state": {"terminated": {"exitCode": 137}}}]);
+            let pod: PodView =
+                serde_json::from_value(json!({"metadata": {"name": "p", "uid": "u"},
+                "spec": {"restartPolicy": "Never",
+                    "initContainers": [{"name": "proxy", "restartPolicy": "Always"}]},
+                "status": status}))
+                .unwrap();
+            assert_eq!(end(&pod), End::Completed, "{published}");
         }
     }
 

@@ -3,13 +3,12 @@
 //! Only deletes: nothing is ever created for an ended job. Must not judge pods.
 
 use jiff::Timestamp;
-use serde_json::json;
 use trainyard_api::{Failure, FailureKind, JobStatus, RunPolicy};
 
-use super::{Observed, clean, draft::Draft, ttl};
+use super::{Observed, clean, draft::Draft, late, ttl};
 use crate::{
     config::Config,
-    plan::{Delete, Event, Plan, Stage, Write},
+    plan::{Delete, Plan, Stage, Write},
 };
 
 /// Plans what is left to do for an ended job: the clean-up, then its own deletion.
@@ -21,7 +20,7 @@ pub(super) fn plan(
     config: &Config,
 ) -> Plan {
     let mut plan = Plan::default();
-    answer_change(&mut plan, seen, status);
+    late::answer(&mut plan, seen, status);
     let pods = policy.clean_pod_policy.unwrap_or(config.default_clean_pod_policy);
     let failure = status.failure.as_ref().map(|failure| failure.kind);
     clean::clean(&mut plan, seen, pods, failure, now, config);
@@ -41,26 +40,6 @@ pub(super) fn plan(
         }
     }
     plan
-}
-
-/// Says of a change of an ended job's specification that it has been seen, and that it does nothing.
-/// Who waits for a condition of the job waits for that, too.
-fn answer_change(plan: &mut Plan, seen: &Observed<'_>, status: &JobStatus) {
-    let meta = &seen.job.metadata;
-    if status.observed_generation.is_none_or(|observed| observed >= meta.generation) {
-        return;
-    }
-    let message = format!(
-        "TFJob {}/{} has ended: of what was changed only runPolicy.cleanPodPolicy and \
-         runPolicy.ttlSecondsAfterFinished have an effect; to run it again, delete it and create \
-         it anew",
-        meta.namespace, meta.name
-    );
-    let patch = json!({"observedGeneration": meta.generation});
-    plan.push(Stage {
-        writes: vec![Write::PatchStatus { patch, marks: Vec::new() }],
-        events: vec![Event::warning("TFJobAlreadyFinished", message)],
-    });
 }
 
 /// Plans the end of a job whose specification cannot be run.

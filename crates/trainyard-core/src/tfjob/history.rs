@@ -9,6 +9,7 @@ use crate::{
     child::Child,
     config::Gang,
     effort::of_time,
+    end::{EndedBy, culprit, ended_by},
     phase::Phase,
     plan::{Create, Write},
     tfjob::exit_code::is_retryable,
@@ -61,6 +62,8 @@ fn take(w: &mut World, step: &Step) {
         Step::Group(phase) => w.group_phase(phase),
         Step::DropGroup => w.groups.clear(),
         Step::Node(n, is_lost) => turn_node(w, *n, *is_lost),
+        Step::Silence(n) => nth(w, *n).into_iter().for_each(|pod| w.silence_node(&pod)),
+        Step::FindNodes => w.find_all_nodes(),
         _ => move_pod(w, step),
     }
 }
@@ -192,7 +195,7 @@ fn check_rest(w: &World) {
 }
 
 fn view(w: &World, name: &str) -> PodView {
-    serde_json::from_value(w.pods[name].clone()).unwrap()
+    w.view(&w.pods[name])
 }
 
 /// Whether nothing of the pod runs or will run again, whatever phase is published.
@@ -259,7 +262,7 @@ fn check_replacement(w: &World, pod: &PodView) {
     }
     assert_eq!(pod.phase, Phase::Failed, "S9: {} is deleted although it has not failed", pod.name);
     let policy = spec["restartPolicy"].as_str().unwrap();
-    let disrupted = pod.disrupted || &*pod.reason == "Evicted";
+    let disrupted = ended_by(pod, culprit(pod)) == EndedBy::Cluster;
     assert!(policy != "Never" || disrupted, "S8: {} is restarted", pod.name);
     if policy == "ExitCode" && !disrupted {
         let code =

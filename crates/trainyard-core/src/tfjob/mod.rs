@@ -27,7 +27,9 @@ pub(crate) mod exit_code;
 pub(crate) mod failure;
 mod finished;
 mod gang;
+mod in_place;
 mod indexes;
+mod late;
 mod limits;
 mod objects;
 mod refused;
@@ -48,6 +50,9 @@ pub struct Observed<'a> {
     pub job: &'a TfJob,
     /// Pods whose controller has the job's UID.
     pub pods: &'a [Arc<PodView>],
+    /// Pods of the job that have gone, as they were at last, if not all of them is recorded; in the order
+    /// of their going.
+    pub departed: &'a [Arc<PodView>],
     /// Services whose controller has the job's UID.
     pub services: &'a [Arc<ServiceView>],
     /// PodGroups, of the kind that the gang scheduler reads, whose controller has the job's UID.

@@ -14,9 +14,10 @@ use super::{
     end::Cause,
     exit_code::is_retryable,
     failure::detail,
+    in_place,
     roster::{Roster, Slot, Standing},
 };
-use crate::{config::Config, phase::InPlaceRestart, view::PodView};
+use crate::{config::Config, view::PodView};
 
 /// Record of restarts of the whole job.
 pub(super) const JOB: &str = "job";
@@ -55,27 +56,6 @@ pub(super) fn may_restart(policy: RestartPolicy, cause: &Cause) -> bool {
         }
 }
 
-/// Counts what kubelets have restarted in place since the last pass, whatever has become of the pods
-/// meanwhile; returns the pods it happened in.
-#[must_use]
-pub(super) fn count_in_place<'a>(roster: &Roster<'a>, status: &mut JobStatus) -> Vec<&'a PodView> {
-    let mut restarted = Vec::new();
-    for slot in &roster.slots {
-        let judged = match slot.standing {
-            Standing::Live | Standing::Leaving | Standing::Completed | Standing::Failed(_) => true,
-            Standing::Missing | Standing::Replaced | Standing::Stale => false,
-        };
-        if let Some(pod) = slot.pod
-            && judged
-            && pod.restart != InPlaceRestart::Never
-            && count_in_place_of(status, slot.id, pod) > 0
-        {
-            restarted.push(pod);
-        }
-    }
-    restarted
-}
-
 /// Judges all failures of a pass, and records the restarts they lead to.
 #[must_use]
 pub(super) fn judge(
@@ -89,7 +69,7 @@ pub(super) fn judge(
     let limit = spec.run_policy.backoff_limit;
     let mut judgement = Judgement::default();
     if limit.is_some_and(|limit| status.restarts >= limit.max(1)) {
-        judgement.limit = in_place.first().map(|pod| in_place_failure(pod));
+        judgement.limit = in_place.first().map(|pod| in_place::failure(pod));
     }
     let mut restarts: Vec<(Lost, &PodView, &Cause)> = Vec::new();
     for slot in &roster.slots {
@@ -215,40 +195,6 @@ fn note_restart(
     }
     record.streak += 1;
     record.last_restart_time = Some(milliseconds(now));
-}
-
-/// Counts restarts in place of one pod that were not counted before; returns how many there were.
-fn count_in_place_of(status: &mut JobStatus, id: ReplicaId, pod: &PodView) -> i64 {
-    let restarts = pod.restarts();
-    if restarts == 0 {
-        return 0;
-    }
-    let record = record(status, &id.to_string());
-    if *record.uid != *pod.uid {
-        record.uid = pod.uid.to_string();
-        record.in_place = 0;
-        record.replaced = false;
-    }
-    let new = (restarts - record.in_place).max(0);
-    record.in_place = record.in_place.max(restarts);
-    record.restarts += new;
-    status.restarts += new;
-    new
-}
-
-fn in_place_failure(pod: &PodView) -> Failure {
-    let restarted = pod.containers.iter().chain(&pod.init_containers).find(|c| c.restarts > 0);
-    let cause = restarted.map_or_else(Cause::default, |container| {
-        let last = container.last_end.as_deref().cloned().unwrap_or_default();
-        Cause {
-            container: container.name.to_string(),
-            container_code: container.last_end.as_ref().map(|last| last.exit_code),
-            reason: last.reason.into(),
-            message: last.message.into(),
-            ..Cause::default()
-        }
-    });
-    detail(FailureKind::BackoffLimitExceeded, &pod.name, &cause)
 }
 
 /// When the next pod of a replica may be created.

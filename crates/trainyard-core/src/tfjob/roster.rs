@@ -3,20 +3,20 @@
 //! Puts every object of the job into its place, and says of each replica where it stands. Must not
 //! decide what happens next.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use trainyard_api::{JobStatus, ReplicaId, ReplicaType, TfJobSpec, names};
 
 use super::{
+    Observed,
     end::{Cause, End, end},
     indexes,
 };
 use crate::{
+    config::Config,
     phase::Phase,
-    view::{PodView, Role, ServiceView},
+    view::{ContainerState, PodView, Role, ServiceView},
 };
 
 /// Everybody who belongs to a job.
@@ -54,6 +54,9 @@ pub(super) enum Standing {
     Missing,
     /// Its pod waits or runs.
     Live,
+    /// Its program has ended, and until then somebody else may turn out to have ended it. It is taken for one
+    /// that runs.
+    Ending(Timestamp),
     /// Its pod is being deleted by somebody.
     Leaving,
     /// It has completed, now or earlier.
@@ -77,7 +80,15 @@ impl Slot<'_> {
     /// Returns true if its pod has started and not ended.
     #[must_use]
     pub(super) fn has_started(&self) -> bool {
-        self.standing == Standing::Live && self.pod.is_some_and(|pod| pod.phase == Phase::Running)
+        match self.standing {
+            Standing::Live => self.pod.is_some_and(|pod| pod.phase == Phase::Running),
+            // What ended may have been an init container, and the program never ran.
+            Standing::Ending(_) => self
+                .pod
+                .and_then(PodView::main_container)
+                .is_some_and(|main| !matches!(main.state, ContainerState::Waiting { .. })),
+            _ => false,
+        }
     }
 }
 
@@ -85,17 +96,18 @@ impl<'a> Roster<'a> {
     /// Puts everybody into place.
     #[must_use]
     pub(super) fn new(
-        job: &str,
+        seen: &Observed<'a>,
         spec: &TfJobSpec,
         status: &JobStatus,
-        pods: &'a [Arc<PodView>],
-        services: &'a [Arc<ServiceView>],
+        now: Timestamp,
+        config: &Config,
     ) -> Self {
+        let job = &seen.job.metadata.name;
         let asked = |id: &ReplicaId| id.index < spec.count(id.kind);
         let mut by_id = BTreeMap::new();
         let mut surplus = Vec::new();
         let mut tensorboard = None;
-        for pod in pods {
+        for pod in seen.pods {
             match pod.role {
                 Role::Replica(id) if !is_named(job, id, &pod.name) => {}
                 Role::Replica(id) if asked(&id) => {
@@ -109,7 +121,7 @@ impl<'a> Roster<'a> {
         let mut known = BTreeMap::new();
         let mut surplus_services = Vec::new();
         let mut tensorboard_service = None;
-        for service in services {
+        for service in seen.services {
             match service.role {
                 Role::Replica(id) if !is_named(job, id, &service.name) => {}
                 Role::Replica(id) if asked(&id) => {
@@ -121,7 +133,7 @@ impl<'a> Roster<'a> {
             }
         }
         Self {
-            slots: slots(spec, status, &by_id),
+            slots: slots(spec, status, &by_id, |pod| end(pod, now, config)),
             surplus,
             services: known,
             surplus_services,
@@ -140,6 +152,7 @@ fn slots<'a>(
     spec: &TfJobSpec,
     status: &JobStatus,
     pods: &BTreeMap<ReplicaId, &'a PodView>,
+    judge: impl Fn(&PodView) -> End,
 ) -> Vec<Slot<'a>> {
     let mut slots = Vec::new();
     for (kind, replicas) in &spec.replicas {
@@ -147,7 +160,7 @@ fn slots<'a>(
         for index in 0..replicas.replicas {
             let id = ReplicaId { kind: *kind, index };
             let pod = pods.get(&id).copied();
-            let standing = standing(pod, id, completed.contains(&index), status);
+            let standing = standing(pod, id, completed.contains(&index), status, &judge);
             slots.push(Slot { id, pod, standing });
         }
     }
@@ -164,7 +177,13 @@ pub(super) fn completed(status: &JobStatus, kind: ReplicaType) -> BTreeSet<u32> 
         .unwrap_or_default()
 }
 
-fn standing(pod: Option<&PodView>, id: ReplicaId, completed: bool, status: &JobStatus) -> Standing {
+fn standing(
+    pod: Option<&PodView>,
+    id: ReplicaId,
+    completed: bool,
+    status: &JobStatus,
+    judge: impl Fn(&PodView) -> End,
+) -> Standing {
     let Some(pod) = pod else {
         return if completed { Standing::Completed } else { Standing::Missing };
     };
@@ -182,8 +201,9 @@ fn standing(pod: Option<&PodView>, id: ReplicaId, completed: bool, status: &JobS
     if replaced {
         return Standing::Replaced;
     }
-    match end(pod) {
+    match judge(pod) {
         End::Live => Standing::Live,
+        End::Ending(until) => Standing::Ending(until),
         End::Leaving => Standing::Leaving,
         End::Completed => Standing::Completed,
         End::Failed(cause) => Standing::Failed(cause),
@@ -191,6 +211,6 @@ fn standing(pod: Option<&PodView>, id: ReplicaId, completed: bool, status: &JobS
 }
 
 /// Whether the object has the name that its labels say it should have.
-fn is_named(job: &str, id: ReplicaId, name: &str) -> bool {
+pub(super) fn is_named(job: &str, id: ReplicaId, name: &str) -> bool {
     *name == names::replica_name(job, id.kind.lower(), id.index)
 }

@@ -35,6 +35,9 @@ pub(super) fn first_waiting(
         roster.slots.iter().find(|slot| !slot.runs() && slot.standing != Standing::Completed)?;
     let name = trainyard_api::names::replica_name(job, slot.id.kind.lower(), slot.id.index);
     let why = match slot.pod.map(|pod| (pod, trouble(pod))) {
+        Some((pod, _)) if pod.unreachable.is_some() => {
+            "waits: NodeUnreachable: its node cannot be reached".to_owned()
+        }
         None => match held {
             Some(why) => format!("has not been created: {why}"),
             None => "has not been created".to_owned(),

@@ -30,7 +30,8 @@ pub(super) fn judge(status: &mut JobStatus, roster: &Roster<'_>, now: Timestamp,
     let Some(pod) = roster.tensorboard else {
         return;
     };
-    let ended = matches!(end(pod), End::Completed | End::Failed(_)) && pod.phase.is_finished();
+    let ended =
+        matches!(end(pod, now, config), End::Completed | End::Failed(_)) && pod.phase.is_finished();
     let noted = status
         .replica_records
         .iter()

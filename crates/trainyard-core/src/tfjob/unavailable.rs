@@ -1,4 +1,5 @@
-//! Replicas that have started and do not run now: which, since when, and why.
+//! Replicas that have started and do not run now, and those that cannot start because their node cannot
+//! be reached: which, since when, and why.
 //!
 //! Owns the list of them in the status and the condition `Restarting` that goes with it. Both follow
 //! from what is there, whoever saw first that something was missing. Must not restart anything.
@@ -11,6 +12,7 @@ use trainyard_api::{
 };
 
 use super::{
+    conditions,
     counts::started,
     draft::Draft,
     failure::sentence,
@@ -27,6 +29,8 @@ use crate::{
 const LISTED: usize = 20;
 /// Most replicas that a message names.
 const NAMED: usize = 5;
+/// Reason of a replica whose node cannot be reached.
+const UNREACHABLE: &str = "NodeUnreachable";
 
 /// Why a replica does not run.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,16 +50,17 @@ impl Why {
 /// Why replicas do not run.
 pub(super) type Causes = BTreeMap<ReplicaId, Why>;
 
-/// Returns why replicas that had started do not run, before anything is decided about them.
+/// Returns why replicas that had started do not run, and why others cannot start, before anything is
+/// decided about them.
 #[must_use]
 pub(super) fn causes(spec: &TfJobSpec, roster: &Roster<'_>, status: &JobStatus) -> Causes {
     let mut causes = Causes::new();
     for kind in spec.replicas.keys() {
         let started = started(status, *kind, spec.count(*kind));
-        for slot in roster.of(*kind).filter(|slot| started.contains(&slot.id.index)) {
-            if let Some(why) = cause(slot, status) {
-                causes.insert(slot.id, why);
-            }
+        for slot in roster.of(*kind) {
+            let has_started = started.contains(&slot.id.index);
+            let why = if has_started { cause(slot, status) } else { slot.pod.and_then(lost) };
+            causes.extend(why.map(|why| (slot.id, why)));
         }
     }
     causes
@@ -79,16 +84,22 @@ fn cause(slot: &Slot<'_>, status: &JobStatus) -> Option<Why> {
         (Standing::Leaving, Some(pod)) => {
             Some(leaving(pod, pod.deletion.as_ref().and_then(Deletion::asked_at)))
         }
-        (Standing::Missing, _) if find(status, slot.id).is_none() => {
+        (Standing::Missing, _) if is_news(status, slot.id) => {
             Some(Why::new("Deleted", "its pod has been deleted.".to_owned(), None))
         }
-        (Standing::Live, Some(pod)) => unknown(pod).or_else(|| {
-            let is_new = pod.phase == Phase::Pending && find(status, slot.id).is_none();
+        (Standing::Live | Standing::Ending(_), Some(pod)) => unknown(pod).or_else(|| {
+            let is_new = pod.phase == Phase::Pending && is_news(status, slot.id);
             let message = || format!("pod {} has been made anew and has not started.", pod.name);
             is_new.then(|| Why::new("Deleted", message(), None))
         }),
         _ => None,
     }
+}
+
+/// Returns true if nothing is known yet that would explain why the pod which had started is not there.
+/// That a node could not be reached says nothing any more when another pod is due.
+fn is_news(status: &JobStatus, id: ReplicaId) -> bool {
+    find(status, id).is_none_or(|known| known.reason == UNREACHABLE)
 }
 
 fn leaving(pod: &PodView, since: Option<Timestamp>) -> Why {
@@ -104,12 +115,17 @@ fn leaving(pod: &PodView, since: Option<Timestamp>) -> Why {
 
 /// Why nobody knows whether a pod runs, or its kubelet does not run it at present.
 fn unknown(pod: &PodView) -> Option<Why> {
-    if let Some(unreachable) = pod.unreachable {
-        let message = format!("the node of pod {} cannot be reached.", pod.name);
-        return Some(Why::new("NodeUnreachable", message, unreachable.since));
-    }
-    let message = || format!("pod {} ends again and again; its kubelet waits.", pod.name);
-    pod.is_in_crash_loop().then(|| Why::new("CrashLoopBackOff", message(), None))
+    lost(pod).or_else(|| {
+        let message = || format!("pod {} ends again and again; its kubelet waits.", pod.name);
+        pod.is_in_crash_loop().then(|| Why::new("CrashLoopBackOff", message(), None))
+    })
+}
+
+/// Why nobody knows what becomes of a pod, if its node cannot be reached.
+fn lost(pod: &PodView) -> Option<Why> {
+    let unreachable = pod.unreachable?;
+    let message = format!("the node of pod {} cannot be reached.", pod.name);
+    Some(Why::new(UNREACHABLE, message, unreachable.since))
 }
 
 fn find(status: &JobStatus, id: ReplicaId) -> Option<&UnavailableReplica> {
@@ -130,6 +146,9 @@ pub(super) fn update(
     let number = list.len();
     list.truncate(LISTED);
     let before = std::mem::replace(&mut draft.status.unavailable_replicas, list);
+    if number == 0 && was_only_unreachable(&draft.status, &before) {
+        conditions::remove(&mut draft.status, ConditionType::Restarting);
+    }
     let now = &draft.status.unavailable_replicas;
     if number == 0 || is_set || (*now == before && draft.status.is(ConditionType::Restarting)) {
         return number > 0;
@@ -147,6 +166,13 @@ pub(super) fn update(
     true
 }
 
+/// Returns true if a job that has never run was held up by lost nodes alone: when they are back, it
+/// starts as before.
+fn was_only_unreachable(status: &JobStatus, before: &[UnavailableReplica]) -> bool {
+    let has_begun = status.running_time.is_some() || status.attempt > 0;
+    !has_begun && !before.is_empty() && before.iter().all(|one| one.reason == UNREACHABLE)
+}
+
 fn list(
     status: &JobStatus,
     spec: &TfJobSpec,
@@ -154,10 +180,14 @@ fn list(
     causes: &Causes,
     now: Timestamp,
 ) -> Vec<UnavailableReplica> {
+    let has_started =
+        |id: ReplicaId| started(status, id.kind, spec.count(id.kind)).contains(&id.index);
     let entry = |slot: &Slot<'_>| {
         let (known, why) = (find(status, slot.id), causes.get(&slot.id));
         match (known, why) {
             (None, None) => None,
+            // It never ran, and its node is back or it has another pod: it starts like any other.
+            (Some(known), None) if known.reason == UNREACHABLE && !has_started(slot.id) => None,
             (Some(known), Some(why)) if known.reason != why.reason => Some(UnavailableReplica {
                 reason: why.reason.clone(),
                 message: why.message.clone(),

@@ -44,6 +44,10 @@ pub(crate) struct World {
     pub(crate) generation: i64,
     pub(crate) refused: Option<String>,
     pub(crate) create_failure: Option<String>,
+    /// Pods that have gone and had been restarted in place, until a status is written.
+    pub(crate) departed: Vec<Arc<PodView>>,
+    /// UIDs of pods whose nodes are lost, and since when.
+    lost: BTreeMap<String, Timestamp>,
     pending_since: Option<Timestamp>,
     uids: u64,
 }
@@ -82,6 +86,8 @@ impl World {
             generation: 1,
             refused: None,
             create_failure: None,
+            departed: Vec::new(),
+            lost: BTreeMap::new(),
             pending_since: None,
             uids: 0,
         }
@@ -126,7 +132,7 @@ impl World {
     /// Plans without carrying anything out.
     pub(crate) fn plan(&self) -> Plan {
         let pods: Vec<Arc<PodView>> =
-            self.pods.values().map(|pod| Arc::new(PodView::deserialize(pod).unwrap())).collect();
+            self.pods.values().map(|pod| Arc::new(self.view(pod))).collect();
         let services: Vec<Arc<ServiceView>> = self
             .services
             .values()
@@ -143,6 +149,7 @@ impl World {
         let seen = Observed {
             job: &job,
             pods: &pods,
+            departed: &self.departed,
             services: &services,
             groups: &groups,
             classes: &classes,
@@ -243,6 +250,7 @@ impl World {
                 self.marks.extend(marks);
                 self.status_writes += 1;
                 self.pending_since = None;
+                self.departed.clear();
             }
             Write::DeleteJob(_) => {
                 self.deleted = true;
@@ -280,6 +288,7 @@ impl World {
 
     /// The kubelet starts a pod.
     pub(crate) fn start(&mut self, replica: &str) {
+        self.find_node_of(replica);
         let since = self.now.to_string();
         self.pod(replica)["status"] = json!({"phase": "Running", "containerStatuses": [
             {"name": "tensorflow", "restartCount": 0, "state": {"running": {"startedAt": since}}}

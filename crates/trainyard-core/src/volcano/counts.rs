@@ -9,7 +9,7 @@ use trainyard_api::volcano::{JobPhase, JobSpec, TaskCount};
 
 use super::{
     draft::Draft,
-    events::{SUCCEEDED, ended, is_condemned, members, place},
+    events::{self, SUCCEEDED, ended, is_condemned, members, place},
 };
 use crate::{phase::Phase, view::PodView};
 
@@ -27,7 +27,7 @@ pub(super) fn update(draft: &mut Draft<'_>, spec: &JobSpec) {
         if is_going(draft, pod) {
             terminating += 1;
         } else {
-            add(&task.name, word(pod.phase));
+            add(&task.name, word(events::phase(draft, pod)));
         }
     }
     for task in done_and_gone(draft, spec) {

@@ -6,11 +6,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use jiff::Timestamp;
 use trainyard_api::volcano::{JobPhase, JobSpec, PodRecord, PolicyEvent, TaskSpec};
 
 use super::{counts, draft::Draft, failure, objects::pod_name};
 use crate::{
+    end::{EndedBy, ended_by, open_until},
     phase::Phase,
+    plan::Plan,
     view::{PodView, TaskView},
 };
 
@@ -123,7 +126,7 @@ pub(super) fn note(draft: &mut Draft<'_>, spec: &JobSpec) -> Vec<Cause> {
         if !record(draft, pod, task) || !is_live {
             continue;
         }
-        match pod.phase {
+        match phase(draft, pod) {
             Phase::Failed => causes.push(failed(pod, task)),
             Phase::Pending => pending.push(pod_cause(PolicyEvent::PodPending, pod, task)),
             _ => {}
@@ -155,7 +158,7 @@ fn record(draft: &mut Draft<'_>, pod: &PodView, task: &TaskView) -> bool {
         None if is_stale => return false,
         _ => {}
     }
-    let phase = format!("{:?}", pod.phase);
+    let phase = format!("{:?}", phase(draft, pod));
     let is_news = was.as_ref() != Some(&phase) && !is_stale && pod.deletion.is_none();
     draft.status.pods.insert(pod.name.to_string(), PodRecord { uid: pod.uid.to_string(), phase });
     is_news
@@ -205,13 +208,13 @@ fn pod_cause(event: PolicyEvent, pod: &PodView, task: &TaskView) -> Cause {
     }
 }
 
-/// A pod that its node threw out has failed, but was evicted as well.
+/// A pod that its node threw out, lost or did not let in has failed, but was evicted as well.
 fn failed(pod: &PodView, task: &TaskView) -> Cause {
     let failure = failure::of(pod);
     let mut cause = pod_cause(PolicyEvent::PodFailed, pod, task);
     cause.exit_code = failure.exit_code.unwrap_or(0);
     cause.words = failure::words(pod);
-    if pod.disrupted || &*pod.reason == "Evicted" {
+    if matches!(ended_by(pod, failure::culprit(pod)), EndedBy::Cluster | EndedBy::Limit) {
         cause.events.push(PolicyEvent::PodEvicted);
     }
     cause
@@ -300,6 +303,26 @@ fn restarts(draft: &Draft<'_>, task: &str) -> i64 {
         })
         .map(|(pod, _)| pod.restarts())
         .sum()
+}
+
+/// The phase of a pod for everything but its deletion. As long as nobody can tell whether its programs
+/// failed or were evicted, it runs.
+pub(super) fn phase(draft: &Draft<'_>, pod: &PodView) -> Phase {
+    if unclear_until(draft, pod).is_some() { Phase::Running } else { pod.phase }
+}
+
+/// Looks again when the end of a pod can be judged.
+pub(super) fn look_ahead(draft: &Draft<'_>, plan: &mut Plan) {
+    for until in members(draft).filter_map(|(pod, _)| unclear_until(draft, pod)) {
+        plan.look_again(until);
+    }
+}
+
+fn unclear_until(draft: &Draft<'_>, pod: &PodView) -> Option<Timestamp> {
+    if pod.phase != Phase::Failed {
+        return None;
+    }
+    open_until(pod, draft.config.final_phase_ms).filter(|until| draft.now < *until)
 }
 
 /// Whether the pod's programs have ended.

@@ -9,6 +9,7 @@ use super::{
     events::{is_condemned, members},
 };
 use crate::{
+    end::exit_code,
     phase::Phase,
     tfjob::{
         exit_code::signal_name,
@@ -17,8 +18,15 @@ use crate::{
     view::{ContainerState, ContainerView, PodView},
 };
 
-/// How a pod failed. The first ordinary container that ended badly tells, else the first of those
-/// that run before.
+/// The container whose end tells how a pod failed: the first ordinary one that ended badly, else the first
+/// of those that run before. Sidecars are stopped after the others and tell nothing.
+#[must_use]
+pub(super) fn culprit(pod: &PodView) -> Option<&ContainerView> {
+    let bad = |container: &&ContainerView| exit_code(container).is_some_and(|code| code != 0);
+    pod.containers.iter().chain(pod.init_steps()).find(bad)
+}
+
+/// How a pod failed.
 #[must_use]
 pub(super) fn of(pod: &PodView) -> Failure {
     let mut failure = Failure {
@@ -28,8 +36,7 @@ pub(super) fn of(pod: &PodView) -> Failure {
         message: pod.message.to_string(),
         ..Failure::default()
     };
-    let bad = |container: &&ContainerView| matches!(container.state, ContainerState::Terminated { exit_code, .. } if exit_code != 0);
-    if let Some(container) = pod.containers.iter().chain(&pod.init_containers).find(bad)
+    if let Some(container) = culprit(pod)
         && let ContainerState::Terminated { exit_code, reason, message, .. } = &container.state
     {
         failure.container = container.name.to_string();
@@ -88,5 +95,18 @@ mod tests {
         }))
         .unwrap();
         assert_eq!((of(&pod).exit_code, words(&pod).as_str()), (None, "Pod p failed (Evicted)."));
+    }
+    #[test]
+    fn a_sidecar_that_was_stopped_at_the_end_tells_nothing() {
+        let pod: PodView = serde_json::from_value(json!({
+            "metadata": {"name": "p", "uid": "u"},
+            "spec": {"initContainers": [{"name": "proxy", "restartPolicy": "Always"}]},
+            "status": {"phase": "Failed", "reason": "DeadlineExceeded",
+                "initContainerStatuses":
+                    [{"name": "proxy", "state": {"terminated": {"exitCode": 143}}}],
+                "containerStatuses": [{"name": "a", "state": {"terminated": {"exitCode": 0}}}]},
+        }))
+        .unwrap();
+        assert_eq!((of(&pod).exit_code, &*of(&pod).reason), (None, "DeadlineExceeded"));
     }
 }

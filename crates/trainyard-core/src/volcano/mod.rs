@@ -116,7 +116,6 @@ fn pass(draft: &mut Draft<'_>, spec: &JobSpec) {
     if draft.status.state.phase == draft.before.state.phase {
         state::advance(draft, spec);
     }
-    reasons::update(draft, spec);
 }
 
 fn invalid(mut draft: Draft<'_>, problem: &str) -> Plan {

@@ -1,7 +1,9 @@
-//! Why a job waits, in its state: a claim that is not there, an object that the API server refuses, the PodGroup's
-//! obstacle, or what the first pod in trouble waits for.
+//! Why a job waits, or runs without some of its pods, in its state: a claim that is not there, an object that the
+//! API server refuses, a node that cannot be reached, the PodGroup's obstacle, or what the first pod in trouble waits for.
 //!
 //! Phases that an action leads to carry their reason already. Must not decide anything.
+
+use std::fmt::Write as _;
 
 use trainyard_api::volcano::{JobPhase, JobSpec, TaskSpec};
 
@@ -13,23 +15,54 @@ use super::{
 };
 use crate::{phase::Phase, plan::Event, tfjob::running::trouble};
 
-/// Updates reason and message of a job that waits.
-pub(super) fn update(draft: &mut Draft<'_>, spec: &JobSpec) {
-    if draft.phase() != JobPhase::Pending {
-        return;
+/// Reason of a pod whose node cannot be reached, in states and events.
+const UNREACHABLE: &str = "NodeUnreachable";
+/// Most pods that a message names.
+const NAMED: usize = 5;
+
+/// Updates reason and message of a job that waits or runs. `is_short` tells that something is to be created: what
+/// could not be created before says nothing of a job that has all it asks for.
+pub(super) fn update(draft: &mut Draft<'_>, spec: &JobSpec, is_short: bool) {
+    let refused = || {
+        let words = draft.seen.create_failure.filter(|_| is_short)?;
+        Some(("FailedCreate".to_owned(), words.to_owned()))
+    };
+    let unreachable = || lost_nodes(draft).map(|message| (UNREACHABLE.to_owned(), message));
+    let why = match draft.phase() {
+        JobPhase::Pending => volumes::problem(draft.seen, spec)
+            .map(|problem| ("PVCError".to_owned(), problem))
+            .or_else(refused)
+            .or_else(unreachable)
+            .or_else(|| obstacle(draft))
+            .or_else(|| waiting_pod(draft))
+            .or_else(|| waiting_group(draft, spec))
+            .or_else(|| waiting_task(draft, spec)),
+        JobPhase::Running => refused().or_else(unreachable).or_else(|| waiting_pod(draft)),
+        _ => return,
+    };
+    (draft.status.state.reason, draft.status.state.message) = why.unwrap_or_default();
+}
+
+/// What is told of pods whose nodes cannot be reached, as long as that lasts. A phase that ends or restarts the job
+/// waits for them, too.
+pub(super) fn lost(draft: &Draft<'_>) -> Option<Event> {
+    lost_nodes(draft).map(|message| Event::warning(UNREACHABLE, message))
+}
+
+fn lost_nodes(draft: &Draft<'_>) -> Option<String> {
+    let mut lost = members(draft).filter_map(|(pod, _)| Some((pod, pod.unreachable?)));
+    let (first, how) = lost.next()?;
+    let mut text = format!("The node of pod {} cannot be reached", first.name);
+    if let Some(since) = how.since {
+        let _ = write!(text, " since {since}");
     }
-    let claim = volumes::problem(draft.seen, spec).map(|problem| ("PVCError".to_owned(), problem));
-    let refused =
-        draft.seen.create_failure.map(|words| ("FailedCreate".to_owned(), words.to_owned()));
-    let (reason, message) = claim
-        .or(refused)
-        .or_else(|| obstacle(draft))
-        .or_else(|| waiting_pod(draft))
-        .or_else(|| waiting_group(draft, spec))
-        .or_else(|| waiting_task(draft, spec))
-        .unwrap_or_default();
-    draft.status.state.reason = reason;
-    draft.status.state.message = message;
+    let others: Vec<&str> = lost.map(|(pod, _)| &*pod.name).collect();
+    if !others.is_empty() {
+        let more = if others.len() > NAMED { " …" } else { "" };
+        let named = others.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        let _ = write!(text, ", nor those of {} others: {named}{more}", others.len());
+    }
+    Some(text + ".")
 }
 
 /// What is told of a PodGroup that cannot be placed, as long as it lasts.

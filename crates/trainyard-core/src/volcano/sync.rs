@@ -8,7 +8,7 @@ use trainyard_api::volcano::{JobPhase, JobSpec};
 use super::{
     aids, commands, depends,
     draft::Draft,
-    finish, group, kill,
+    events, finish, group, kill,
     objects::{Builder, pod_name},
     plugins::{self, Plugin, Scene},
     reasons, timers, volumes,
@@ -34,8 +34,6 @@ pub(super) fn stage(mut draft: Draft<'_>, spec: &JobSpec) -> Plan {
         draft.status.retired_group.clear();
     }
     let mut plan = Plan::default();
-    let writes = draft.write(&mut plan).into_iter().collect();
-    plan.push(Stage { writes, events: std::mem::take(&mut draft.events) });
     let mut needs = commands::clean_up(&draft);
     needs.writes.extend(kill::removals(&draft, &mut plan));
     let mut pods = Stage::default();
@@ -45,6 +43,7 @@ pub(super) fn stage(mut draft: Draft<'_>, spec: &JobSpec) -> Plan {
         needs.writes.extend(group::retired(&draft));
         plan.notices.extend(reasons::notice(&draft));
     }
+    plan.notices.extend(reasons::lost(&draft));
     if is_kept {
         plan.notices.extend(warnings);
         let scene = Scene { meta: draft.meta(), spec, seen: draft.seen };
@@ -62,9 +61,15 @@ pub(super) fn stage(mut draft: Draft<'_>, spec: &JobSpec) -> Plan {
             pods.writes = missing(&draft, spec, &builder);
         }
     }
+    let mut writes = needs.writes.iter().chain(&pods.writes);
+    let is_short = writes.any(|write| matches!(write, Write::Create(..)));
+    reasons::update(&mut draft, spec, is_short);
+    let writes = draft.write(&mut plan).into_iter().collect();
+    plan.push(Stage { writes, events: std::mem::take(&mut draft.events) });
     plan.push(needs);
     plan.push(pods);
     timers::look_ahead(&draft, &mut plan);
+    events::look_ahead(&draft, &mut plan);
     plan
 }
 

@@ -12,7 +12,9 @@ use super::{Observed, plan};
 use crate::{
     child::Child,
     config::Config,
+    node::on_lost_node,
     plan::{Event, Mark, Plan, Write},
+    view::{PodView, Unreachable},
 };
 
 /// A job and what it owns.
@@ -35,6 +37,8 @@ pub(crate) struct World {
     pub(crate) refused: Option<String>,
     pub(crate) create_failure: Option<String>,
     pub(crate) pending_since: Option<Timestamp>,
+    /// Names of pods whose nodes are lost, and since when where that is known.
+    pub(crate) lost: BTreeMap<String, Option<Timestamp>>,
     uids: u64,
 }
 
@@ -75,6 +79,7 @@ impl World {
             refused: None,
             create_failure: None,
             pending_since: None,
+            lost: BTreeMap::new(),
             uids: 0,
         }
     }
@@ -84,6 +89,24 @@ impl World {
         let mut w = Self::new(spec);
         w.run();
         w
+    }
+
+    /// Carries out what a plan says of the status alone: objects are refused in these words.
+    pub(crate) fn settle_refused(&mut self, words: &str) {
+        self.create_failure = Some(words.to_owned());
+        for ms in [0, self.config.counts_delay_ms] {
+            self.pass_ms(ms);
+            for _ in 0..20 {
+                let plan = self.plan();
+                self.pending_since =
+                    plan.counts_pending.then(|| self.pending_since.unwrap_or(self.now));
+                let done = |write: &&Write| !matches!(write, Write::Create(..));
+                let writes: Vec<Write> = plan.writes().filter(done).cloned().collect();
+                for write in &writes {
+                    self.write(write);
+                }
+            }
+        }
     }
 
     /// Admits the group and starts all pods, until nothing is left to do.
@@ -110,9 +133,14 @@ impl World {
             .iter()
             .map(|one| Arc::new(Deserialize::deserialize(one).unwrap()))
             .collect();
+        let judged = |pod: Arc<PodView>| match self.lost.get(&*pod.name) {
+            Some(since) => on_lost_node(&pod, Unreachable { since: *since }).map_or(pod, Arc::new),
+            None => pod,
+        };
+        let pods: Vec<_> = self.all(Child::Pod).into_iter().map(judged).collect();
         let seen = Observed {
             job: &job,
-            pods: &self.all(Child::Pod),
+            pods: &pods,
             services: &self.all(Child::Service),
             config_maps: &self.all(Child::ConfigMap),
             policies: &self.all(Child::NetworkPolicy),
@@ -289,8 +317,10 @@ impl World {
     pub(crate) fn terminate(&mut self, place: &str, code: i64) {
         let reason = if code == 0 { "Completed" } else { "Error" };
         let message = format!("last words of {place}\n");
+        let now = self.now.to_string();
         self.pod(place)["status"] = json!({"phase": "Running", "containerStatuses": [{"name": "c",
-            "state": {"terminated": {"exitCode": code, "reason": reason, "message": message}}}]});
+            "state": {"terminated": {"exitCode": code, "reason": reason, "message": message,
+                "finishedAt": now}}}]});
     }
 
     /// The kubelet has restarted a container in place so often.

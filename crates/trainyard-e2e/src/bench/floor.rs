@@ -102,6 +102,7 @@ async fn replay(bare: Arc<Bare>, stored: Value) -> Result<()> {
     let seen = Observed {
         job: &job,
         pods: &[],
+        departed: &[],
         services: &[],
         groups: &[],
         classes: &[],

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::rest::Resource;
@@ -95,9 +96,16 @@ fn timeless(value: &Value, namespace: &str) -> Value {
             .map(|(key, value)| (key.clone(), timeless(value, namespace)))
             .collect(),
         Value::Array(items) => items.iter().map(|item| timeless(item, namespace)).collect(),
-        Value::String(text) => Value::String(text.replace(namespace, "NS")),
+        Value::String(text) => Value::String(without_times(&text.replace(namespace, "NS"))),
         other => other.clone(),
     }
+}
+
+/// A text in which no word is a time.
+fn without_times(text: &str) -> String {
+    let is_time = |word: &str| word.trim_end_matches([':', '.', ',']).parse::<Timestamp>().is_ok();
+    let word = |word| if is_time(word) { "TIME" } else { word };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -110,14 +118,15 @@ mod tests {
     fn times_identities_and_the_namespace_are_taken_out() {
         let status = json!({
             "startTime": "2026-01-01T00:00:00Z", "restarts": 2,
-            "conditions": [{"type": "Succeeded", "lastUpdateTime": "x", "message": "TFJob n-1/a"}],
+            "conditions": [{"type": "Succeeded", "lastUpdateTime": "x",
+                "message": "TFJob n-1/a since 2026-01-01T00:00:00Z: it waits."}],
             "replicaRecords": [{"replica": "worker-0", "uid": "u"}],
         });
         assert_eq!(
             timeless(&status, "n-1"),
             json!({
                 "restarts": 2,
-                "conditions": [{"type": "Succeeded", "message": "TFJob NS/a"}],
+                "conditions": [{"type": "Succeeded", "message": "TFJob NS/a since TIME it waits."}],
                 "replicaRecords": [{"replica": "worker-0"}],
             })
         );

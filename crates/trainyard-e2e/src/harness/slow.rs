@@ -1,10 +1,13 @@
-//! The slowest cases of a tier, named at its end for whoever wants it quicker.
+//! The slowest cases of a tier, or with `TRAINYARD_TIMES=1` all of them, named at its end for whoever wants it
+//! quicker.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+/// Asks for all times.
+const TIMES: &str = "TRAINYARD_TIMES";
 /// So many are named.
 const NAMED: usize = 8;
 /// What takes less is not slow.
@@ -28,15 +31,30 @@ impl Slow {
 
     /// One line with the slowest, if any is slow.
     pub(super) fn line(&self) -> Option<String> {
-        let mut took = self.took.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut took = self.took();
         took.retain(|(took, _)| *took >= LEAST);
-        took.sort_by(|one, other| other.cmp(one));
         let named: Vec<String> = took
             .iter()
             .take(NAMED)
             .map(|(took, name)| format!("{name} {:.0} s", took.as_secs_f64()))
             .collect();
         (!named.is_empty()).then(|| format!("slowest: {}", named.join(", ")))
+    }
+
+    /// A line for each, where that is asked for.
+    pub(super) fn lines(&self) -> Vec<String> {
+        if std::env::var_os(TIMES).is_none() {
+            return Vec::new();
+        }
+        let line =
+            |(took, name): (Duration, String)| format!("{:>6.1} s  {name}", took.as_secs_f64());
+        self.took().into_iter().map(line).collect()
+    }
+
+    fn took(&self) -> Vec<(Duration, String)> {
+        let mut took = self.took.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        took.sort_by(|one, other| other.cmp(one));
+        took
     }
 }
 

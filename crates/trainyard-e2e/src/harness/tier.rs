@@ -159,7 +159,7 @@ impl Tier {
     }
 
     fn sum_up(&mut self) {
-        if let Some(line) = self.slow.line() {
+        for line in self.slow.lines().into_iter().chain(self.slow.line()) {
             say(&line);
         }
         let count = self.second.passed();

@@ -60,35 +60,40 @@ impl Kubelet {
     }
 }
 
+/// Plays each pod on its own, as the workers of a kubelet do.
 async fn play(kubelet: Kubelet, starts: Starts) {
     let mut view = kubelet.view.clone();
-    let mut done = BTreeSet::new();
+    let (mut done, mut steps) = (BTreeSet::new(), JoinSet::new());
     loop {
         let seen = view.now();
-        let mut failed = false;
         for (name, pod) in seen.all(Resource::Pods) {
-            let Some(step) = next_step(pod, starts) else {
-                continue;
-            };
-            if done.contains(&step) {
-                continue;
-            }
-            let result = match step {
-                Step::Start(_) => kubelet.start(name).await,
-                Step::Finish(_) => kubelet.finish_termination(name).await,
-            };
-            failed |= result.is_err();
-            if result.is_ok() {
-                done.insert(step);
+            if let Some(step) = next_step(pod, starts)
+                && done.insert(step.clone())
+            {
+                steps.spawn(take(kubelet.clone(), name.to_owned(), step));
             }
         }
         drop(seen);
-        if failed {
-            tokio::time::sleep(AGAIN).await;
-        } else {
-            view.change().await;
+        tokio::select! {
+            Some(ended) = steps.join_next() => {
+                if let Ok(Some(failed)) = ended {
+                    done.remove(&failed);
+                }
+            }
+            () = view.change() => {}
         }
     }
+}
+
+/// Takes a step; gives it back after a pause if it has failed.
+async fn take(kubelet: Kubelet, pod: String, step: Step) -> Option<Step> {
+    let taken = match step {
+        Step::Start(_) => kubelet.start(&pod).await,
+        Step::Finish(_) => kubelet.finish_termination(&pod).await,
+    };
+    taken.err()?;
+    tokio::time::sleep(AGAIN).await;
+    Some(step)
 }
 
 fn next_step(pod: &Value, starts: Starts) -> Option<Step> {
@@ -111,7 +116,8 @@ fn next_step(pod: &Value, starts: Starts) -> Option<Step> {
 fn is_to_be_started(status: &Value) -> bool {
     let containers = status["containerStatuses"].as_array().into_iter().flatten();
     let mut reasons = containers.map(|container| text(&container["state"]["waiting"]["reason"]));
-    status["phase"] == "Pending" && reasons.all(|reason| reason == "ContainerCreating")
+    let creates = ["ContainerCreating", "PodInitializing"];
+    status["phase"] == "Pending" && reasons.all(|reason| creates.contains(&reason))
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
-//! Nodes that are lost, as the node controller writes it into their pods, and pods that a kubelet
-//! throws out for their own use of storage.
+//! Nodes that are lost, as the node controller writes it into their pods, and nodes that start anew.
 
 use anyhow::Result;
-use serde_json::{Value, json};
 
-use super::{Kubelet, status};
+use super::status::{self, Doing, End, Moment};
+use super::{BETWEEN, Kubelet};
+use crate::seen::text;
+
+/// What containerd says of a container whose processes it does not find.
+const LOST: Doing<'_> = Doing::Ended(End { code: 255, reason: "Unknown", message: "" });
 
 impl Kubelet {
     /// The node of the pod cannot be reached: the node controller turns the pod's `Ready` and leaves
@@ -18,43 +21,30 @@ impl Kubelet {
         self.turn_ready(pod, "True").await
     }
 
+    /// The node has gone: its pod is not `Ready`, then it is being deleted and no kubelet will ever finish that.
+    pub async fn node_lost(&self, pod: &str) -> Result<()> {
+        self.lose_contact(pod).await?;
+        tokio::time::sleep(BETWEEN).await;
+        self.disrupt(pod, "DeletionByTaintManager", Some(1)).await
+    }
+
+    /// The node of the pod has started anew: nothing of the pod runs there any more. Its kubelet starts it again in
+    /// place if its policy lets it.
+    pub async fn reboot(&self, pod: &str) -> Result<()> {
+        let found = self.get(pod).await?;
+        let ended = Moment { beside: LOST, ..Moment::running(LOST) };
+        let mut moments = vec![Moment { has_sandbox: false, ..ended }];
+        if text(&found["spec"]["restartPolicy"]) == "Never" {
+            moments.push(Moment::over(End::unknown()));
+        } else {
+            moments.push(Moment::running(Doing::Same));
+            moments.push(Moment { beside: Doing::Runs, ..Moment::running(Doing::Runs) });
+        }
+        self.play(&found, &moments).await.map(drop)
+    }
+
     async fn turn_ready(&self, pod: &str, word: &str) -> Result<()> {
         let found = self.get(pod).await?;
-        self.write(pod, &turned(&found, word)).await
-    }
-
-    /// The kubelet throws the pod out because it has used more storage than its volume may hold.
-    pub async fn evict_for_its_storage(&self, pod: &str) -> Result<()> {
-        let evicted = json!({"status": {
-            "phase": "Failed", "reason": "Evicted", "containerStatuses": null,
-            "message": "Usage of EmptyDir volume \"data\" exceeds the limit \"1Gi\". ",
-        }});
-        self.write(pod, &evicted).await
-    }
-}
-
-/// The conditions of the pod with another word for `Ready`, and no reason.
-fn turned(pod: &Value, word: &str) -> Value {
-    let mut conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    for condition in conditions.iter_mut().filter(|condition| condition["type"] == "Ready") {
-        condition["status"] = word.into();
-        condition["lastTransitionTime"] = status::now().into();
-    }
-    json!({"status": {"conditions": conditions}})
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_ready_is_turned() {
-        let pod = json!({"status": {"conditions": [
-            {"type": "ContainersReady", "status": "True"}, {"type": "Ready", "status": "True"}]}});
-        let patch = turned(&pod, "False");
-        let conditions = &patch["status"]["conditions"];
-        assert_eq!(conditions[0], pod["status"]["conditions"][0]);
-        assert_eq!(conditions[1]["status"], "False");
-        assert!(conditions[1]["lastTransitionTime"].is_string());
+        self.publish(&found, |pod, at| status::turned(pod, word, at)).await.map(drop)
     }
 }

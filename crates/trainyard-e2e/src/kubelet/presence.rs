@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use http::Method;
-use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use trainyard_apiserver::Clock;
 
 use super::NODE;
 use crate::rest::Rest;
@@ -26,14 +25,13 @@ pub(crate) async fn register(rest: &Rest) -> Result<()> {
 /// The time of day stands still while that of the runtime is paused; each beat has to differ.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pulse {
-    start: Timestamp,
-    since: Instant,
+    clock: Clock,
 }
 
 impl Pulse {
     /// From now on.
     pub(crate) fn start() -> Self {
-        Self { start: Timestamp::now(), since: Instant::now() }
+        Self { clock: Clock::of_runtime() }
     }
 
     /// The condition of a node that is well.
@@ -47,14 +45,17 @@ impl Pulse {
     }
 
     fn condition(&self, status: &str, reason: &str, message: &str) -> Value {
-        let passed = SignedDuration::try_from(self.since.elapsed()).unwrap_or_default();
-        let now = self.start.saturating_add(passed).unwrap_or(self.start);
-        let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let now = text(&self.clock);
         json!({
             "type": "Ready", "status": status, "reason": reason, "message": message,
             "lastHeartbeatTime": now, "lastTransitionTime": now,
         })
     }
+}
+
+/// A clock's time in the precision of the API.
+pub(super) fn text(clock: &Clock) -> String {
+    clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Says every few seconds that the node is well, as its kubelet would. Ends only by an error.

@@ -1,10 +1,12 @@
 //! What whoever watches a pod sees of it, version by version; and what real kubelets were seen to publish.
 //!
-//! The recordings are made and checked by the tier on a complete cluster.
+//! The recordings are made and checked by the tier on a complete cluster. What no real kubelet was seen to publish
+//! yet is in a folder of its own, as it follows from the kubelet's source; a recording takes its place.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use futures::StreamExt as _;
@@ -19,6 +21,11 @@ use crate::seen::text;
 
 /// Writes what is seen instead of comparing it, where it is set.
 const WRITE: &str = "TRAINYARD_WRITE_RECORDED";
+
+/// How often it is looked whether all has been seen.
+const PATIENCE: usize = 100;
+/// The time between two looks.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What one version of a pod says of its life.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,28 +134,55 @@ fn add(states: &mut Vec<PodState>, state: PodState) {
     }
 }
 
-fn file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/kubelet/recorded/{name}.yaml"))
+/// Where sequences are: what real kubelets were seen to publish, and what follows from their source.
+const FOLDERS: [&str; 2] = ["recorded", "derived"];
+
+fn file(folder: &str, name: &str) -> PathBuf {
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/kubelet");
+    all.join(folder).join(format!("{name}.yaml"))
 }
 
-fn recorded(name: &str) -> Result<Vec<PodState>> {
-    let text = fs::read_to_string(file(name)).with_context(|| format!("no recording {name}"))?;
-    Ok(serde_saphyr::from_str(&text)?)
+fn known(name: &str) -> Result<Vec<PodState>> {
+    let file = FOLDERS.map(|folder| file(folder, name)).into_iter().find(|file| file.exists());
+    let file = file.with_context(|| format!("no sequence {name}"))?;
+    Ok(serde_saphyr::from_str(&fs::read_to_string(file)?)?)
 }
 
 /// A real kubelet's states must be among those that were recorded, in that order, up to the last one: it leaves
 /// out some of them when it is in a hurry. With the variable above they are the recording.
 pub(crate) fn settle(name: &str, states: &[PodState]) -> Result<()> {
     if std::env::var_os(WRITE).is_some() {
-        fs::write(file(name), lines(states)?)?;
-        return Ok(());
+        fs::write(file(FOLDERS[0], name), lines(states)?)?;
+        let derived = file(FOLDERS[1], name);
+        return if derived.exists() { Ok(fs::remove_file(derived)?) } else { Ok(()) };
     }
-    let recorded = recorded(name)?;
+    let recorded = known(name)?;
     ensure!(
         is_part(states, &recorded),
         "{name}: a real kubelet published\n{}recorded are\n{}",
         lines(states)?,
         lines(&recorded)?
+    );
+    Ok(())
+}
+
+/// A played kubelet's states must be those that were recorded, all of them.
+pub(crate) async fn is_played(name: &str, recorder: &Recorder) -> Result<()> {
+    let known = known(name)?;
+    for _ in 0..PATIENCE {
+        if recorder.states().last() == known.last() {
+            break;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    // What comes too much comes now.
+    tokio::time::sleep(LOOK).await;
+    let played = recorder.states();
+    ensure!(
+        played == known,
+        "{name}: the played kubelet published\n{}real ones publish\n{}",
+        lines(&played)?,
+        lines(&known)?
     );
     Ok(())
 }
@@ -169,10 +203,22 @@ fn lines(states: &[PodState]) -> Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// The names of all sequences.
+    pub(in crate::kubelet) fn names() -> Vec<String> {
+        let all = FOLDERS.iter().flat_map(|folder| {
+            let folder = file(folder, "any").with_file_name("");
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())
+        });
+        let mut names: Vec<_> =
+            all.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
 
     #[test]
     fn a_version_of_a_pod_is_told_in_few_words() {

@@ -7,7 +7,7 @@ use crate::manifest::{Manifest, tfjob};
 
 /// Runs until it is told how to end, by a file in its container.
 pub(super) const TOLD: &str = "trap 'exit 143' TERM; echo up; \
-    while [ ! -e /tmp/end ]; do sleep 0.3; done; echo told; exit $(cat /tmp/end)";
+    while [ ! -e /tmp/end ]; do sleep 0.5; done; echo told; exit $(cat /tmp/end)";
 
 /// A job whose replicas each run a shell script: type, count, script.
 pub(super) fn job(name: &str, replicas: &[(&str, i64, &str)]) -> Manifest {

@@ -1,14 +1,25 @@
-//! What stories do and look at in their namespace, by kubectl.
+//! What stories do in their namespace, by kubectl, and what they look at. That they have from the API itself: looking
+//! is no part of any story, and a process for each look would be most of the machine's work.
 
-use anyhow::{Context as _, Result, ensure};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 use super::site::Scene;
 use crate::kubectl::Outcome;
-use crate::seen::text;
+use crate::rest::Resource;
+use crate::seen::{terminating, text};
 
 /// As long as anything of busybox may take on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(100);
+/// The same for kubectl.
 const LONGEST: &str = "--timeout=100s";
+/// The time between two looks.
+const LOOK: Duration = Duration::from_millis(200);
+/// The label with the name of a pod's job.
+const JOB_NAME: &str = "training.kubeflow.org/job-name";
 
 impl Scene {
     /// kubectl with these words in the namespace.
@@ -41,9 +52,15 @@ impl Scene {
         self.site.until(&[&["-n", &self.namespace], words].concat(), what, wanted).await
     }
 
-    /// `kubectl wait` until an object has a condition, or another thing that it can wait for.
+    /// `kubectl wait` until an object is there and has a condition, or another thing that it can wait for.
     pub(super) async fn wait(&self, target: &str, wanted: &str) -> Result<()> {
-        self.ok(&["wait", LONGEST, &format!("--for={wanted}"), target]).await.map(drop)
+        let mut words = vec!["wait", LONGEST, target];
+        if wanted != "delete" {
+            words.push("--for=create");
+        }
+        let wanted = format!("--for={wanted}");
+        words.push(&wanted);
+        self.ok(&words).await.map(drop)
     }
 
     /// Waits until a job runs.
@@ -53,7 +70,32 @@ impl Scene {
 
     /// An object as JSON.
     pub(super) async fn get(&self, target: &str) -> Result<Value> {
-        Ok(serde_json::from_str(&self.ok(&["get", target, "-o", "json"]).await?)?)
+        let (kind, name) = target.split_once('/').context("kind/name")?;
+        let rest = self.site.rest(&self.namespace).await?;
+        rest.get(resource(kind)?, name).await.with_context(|| target.to_owned())
+    }
+
+    /// All objects of a kind.
+    async fn list(&self, resource: Resource) -> Result<Vec<Value>> {
+        let mut list = self.site.rest(&self.namespace).await?.list(resource).await?;
+        match list["items"].take() {
+            Value::Array(items) => Ok(items),
+            other => bail!("not a list: {other}"),
+        }
+    }
+
+    /// Looks again and again until it sees what it looks for.
+    async fn see<T>(&self, what: &str, look: impl AsyncFn() -> Result<Result<T>>) -> Result<T> {
+        let started = Instant::now();
+        loop {
+            match look().await? {
+                Ok(seen) => return Ok(seen),
+                Err(error) if started.elapsed() > PATIENCE => {
+                    return Err(error.context(format!("{what} has not come")));
+                }
+                Err(_) => tokio::time::sleep(LOOK).await,
+            }
+        }
     }
 
     /// Waits until a job has ended, which must be in this way, and gives it.
@@ -68,11 +110,9 @@ impl Scene {
 
     /// The pods of a job: `name phase` of each that is not being deleted, by name.
     pub(super) async fn pods(&self, job: &str) -> Result<Vec<String>> {
-        let selector = format!("--selector=training.kubeflow.org/job-name={job}");
-        let listed = self.ok(&["get", "pods", &selector, "-o", "json"]).await?;
-        let listed: Value = serde_json::from_str(&listed)?;
-        let pods = listed["items"].as_array().context("a list of pods")?.iter();
-        let there = pods.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+        let pods = self.list(Resource::Pods).await?;
+        let of_job = |pod: &&Value| pod["metadata"]["labels"][JOB_NAME] == job;
+        let there = pods.iter().filter(of_job).filter(|pod| !terminating(pod));
         let line = |pod: &Value| {
             format!("{} {}", text(&pod["metadata"]["name"]), text(&pod["status"]["phase"]))
         };
@@ -81,15 +121,12 @@ impl Scene {
 
     /// Waits until the pods of a job are these: `name phase`, by name.
     pub(super) async fn pods_become(&self, job: &str, wanted: &[&str]) -> Result<()> {
-        let mut pods = Vec::new();
-        for _ in 0..120 {
-            pods = self.pods(job).await?;
-            if pods == wanted {
-                return Ok(());
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-        }
-        anyhow::bail!("the pods are {pods:?}, not {wanted:?}")
+        let look = async || {
+            let pods = self.pods(job).await?;
+            let are_there = pods == wanted;
+            Ok(are_there.then_some(()).with_context(|| format!("the pods are {pods:?}")))
+        };
+        self.see(&format!("{wanted:?}"), look).await
     }
 
     /// The log of a pod's training container.
@@ -106,9 +143,31 @@ impl Scene {
 
     /// Waits until another pod of that name runs.
     pub(super) async fn is_replaced(&self, pod: &str, uid: &str) -> Result<()> {
-        let path = "-o=jsonpath={.metadata.uid} {.status.phase}";
-        let other = |told: &str| !told.starts_with(uid) && told.ends_with(" Running");
-        self.until(&["get", "pod", pod, path], "another pod", other).await.map(drop)
+        self.are_replaced(&[(pod.to_owned(), uid.to_owned())].into()).await
+    }
+
+    /// The pods of the namespace, with their UIDs.
+    pub(super) async fn uids(&self) -> Result<BTreeMap<String, String>> {
+        let words = |pod: &Value| ["name", "uid"].map(|key| text(&pod["metadata"][key]).to_owned());
+        let pods = self.list(Resource::Pods).await?;
+        Ok(pods.iter().map(words).map(|[name, uid]| (name, uid)).collect())
+    }
+
+    /// Waits until other pods run under all these names.
+    pub(super) async fn are_replaced(&self, before: &BTreeMap<String, String>) -> Result<()> {
+        let look = async || {
+            let pods = self.list(Resource::Pods).await?;
+            let is_other = |pod: &&Value| {
+                let metadata = &pod["metadata"];
+                let before = before.get(text(&metadata["name"]));
+                before.is_some_and(|before| metadata["uid"] != before.as_str())
+                    && pod["status"]["phase"] == "Running"
+            };
+            let others = pods.iter().filter(is_other).count();
+            let all = (others == before.len()).then_some(());
+            Ok(all.with_context(|| format!("of {before:?} there are {others} others")))
+        };
+        self.see("another pod", look).await
     }
 
     /// Has a pod that waits for a word, as those of [`jobs::TOLD`](super::jobs::TOLD), end with a code.
@@ -120,31 +179,29 @@ impl Scene {
     /// Waits until an event about an object says so.
     pub(super) async fn told(&self, target: &str, words: &[&str]) -> Result<String> {
         let (kind, name) = target.split_once('/').context("kind/name")?;
-        let fields = format!("--field-selector=involvedObject.name={name}");
-        let listed = [
-            "get",
-            "events",
-            &fields,
-            "-o=jsonpath={range .items[*]}{.involvedObject.kind} {.reason}: {.message}{\"\\n\"}{end}",
-        ];
-        let has = |line: &str| {
-            let of_kind = line.to_lowercase().starts_with(&format!("{kind} "));
-            of_kind && words.iter().all(|word| line.contains(word))
+        let look = async || {
+            let events = self.list(Resource::Events).await?;
+            let about = events.iter().filter(|event| {
+                let about = &event["involvedObject"];
+                about["name"] == name && text(&about["kind"]).eq_ignore_ascii_case(kind)
+            });
+            let line =
+                |event: &Value| format!("{}: {}", text(&event["reason"]), text(&event["message"]));
+            let lines: Vec<_> = about.map(line).collect();
+            let has = |line: &&String| words.iter().all(|word| line.contains(word));
+            let found = lines.iter().find(has).cloned();
+            Ok(found.with_context(|| format!("of {target} is told {lines:#?}")))
         };
-        let all = self
-            .until(&listed, &format!("an event of {target} with {words:?}"), |told| {
-                told.lines().any(has)
-            })
-            .await?;
-        Ok(all.lines().find(|line| has(line)).unwrap_or_default().to_owned())
+        self.see(&format!("an event with {words:?}"), look).await
     }
 
     /// Everything that is known of the namespace, for a story that failed.
     pub(super) async fn about(&self) -> String {
         let mut about = String::new();
-        let asked: [&[&str]; 4] = [
+        let asked: [&[&str]; 5] = [
             &["get", "tfjobs,pods,services", "-o", "wide"],
             &["get", "tfjobs", "-o", "yaml"],
+            &["get", "vcjobs,podgroups", "-o", "yaml"],
             &["get", "events", "--sort-by=.lastTimestamp"],
             &["logs", "-n", "kubeflow", "--tail=20", "--selector=app.kubernetes.io/name=trainyard"],
         ];
@@ -155,6 +212,19 @@ impl Scene {
         }
         about
     }
+}
+
+/// A kind as kubectl names it.
+fn resource(kind: &str) -> Result<Resource> {
+    Ok(match kind {
+        "tfjob" => Resource::Jobs,
+        "pod" => Resource::Pods,
+        "service" => Resource::Services,
+        "pvc" => Resource::Claims,
+        "job.batch.volcano.sh" => Resource::VolcanoJobs,
+        "podgroup.scheduling.volcano.sh" => Resource::Groups,
+        other => bail!("nobody has asked for a {other} yet"),
+    })
 }
 
 /// The `State` of a job, as `kubectl get` shows it.

@@ -1,28 +1,43 @@
-//! The cluster that all stories are played on, with Trainyard's image on its nodes, and what a story gets of it.
+//! The cluster that all stories are played on, with Trainyard's image on its nodes, and what can be done to it.
 //!
 //! Must not know what stories do.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use tempfile::TempDir;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::sync::{OnceCell, RwLock};
 use trainyard_testbed::cluster::{Cluster, Options, image};
 
-use crate::control_plane::{Binaries, Program};
-use crate::harness::{Case, product};
+use super::company::Company;
+use super::leftovers::leftovers;
+use crate::harness::product;
 use crate::kubectl::{Kubectl, Outcome};
+use crate::rest::Rest;
 
 /// How long a run of kubectl may take; its own time-outs are shorter.
-const PATIENCE: Duration = Duration::from_mins(3);
+pub(super) const PATIENCE: Duration = Duration::from_mins(3);
 /// The name that the documented commands give Trainyard's image here.
 pub(super) const IMAGE: &str = "registry.example/trainyard:0.1.0";
 /// The cluster's name.
 const NAME: &str = "kubelet";
+/// How long an operator that is braced waits for a lost node.
+const LOST_POD_TIMEOUT: &str = "--lost-pod-timeout=5s";
+/// A lease that is given up a third as late as usual.
+const QUICK_LEASE: [&str; 3] = [
+    "--leader-elect-lease-duration=5s",
+    "--leader-elect-renew-deadline=4s",
+    "--leader-elect-retry-period=1s",
+];
+/// The taint by which people say that a lost node does not run.
+pub(super) const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+const STOPPED: &str = "the cluster has been stopped";
 /// The nodes.
 pub(super) const NODES: [&str; 2] = ["node0", "node1"];
 
@@ -34,9 +49,13 @@ pub(super) struct Site {
     /// Trainyard's program.
     pub(super) binary: PathBuf,
     /// A folder that all nodes see.
-    dir: TempDir,
+    folder: PathBuf,
+    client: OnceCell<Client>,
     tensorflow: OnceCell<Result<(), String>>,
-    opened: AtomicUsize,
+    /// Stories that lose a node together.
+    pub(super) outage: Company,
+    /// How many namespaces have been made for stories.
+    pub(super) opened: AtomicUsize,
 }
 
 impl Site {
@@ -44,10 +63,6 @@ impl Site {
     /// is begun with if it will be wanted.
     pub(super) async fn start(trains: bool) -> Result<Arc<Self>> {
         let binary = product().await?;
-        let programs = Binaries::provide(&[Program::Kubectl]).await?;
-        let dir = tempfile::Builder::new().prefix("trainyard-kubelet-").tempdir()?;
-        let home = dir.path().join("home");
-        std::fs::create_dir_all(&home)?;
         let options = Options {
             name: NAME.to_owned(),
             nodes: NODES.len(),
@@ -55,17 +70,21 @@ impl Site {
             quick_node_loss: true,
             ..Options::default()
         };
-        let cluster = Cluster::start(options).await?;
-        let kubeconfig = cluster.kubeconfig().to_owned();
-        let kubectl = Kubectl::new(programs.path(Program::Kubectl), kubeconfig, home);
-        cluster.import(&image::busybox().await?).await?;
-        cluster.import(&image::of_program(&binary, IMAGE).await?).await?;
+        let (cluster, busybox, program) = tokio::try_join!(
+            Cluster::start(options),
+            image::busybox(),
+            image::of_program(&binary, IMAGE)
+        )?;
+        tokio::try_join!(cluster.import(&busybox), cluster.import(&program))?;
         let site = Arc::new(Self {
+            kubectl: cluster.kubectl().with_patience(PATIENCE),
+            // It goes with the cluster, also with one whose program was killed.
+            folder: cluster.folder().join("stories"),
             cluster: RwLock::new(Some(cluster)),
-            kubectl: kubectl.with_patience(PATIENCE),
             binary,
-            dir,
+            client: OnceCell::new(),
             tensorflow: OnceCell::new(),
+            outage: Company::default(),
             opened: AtomicUsize::new(0),
         });
         if trains {
@@ -93,14 +112,26 @@ impl Site {
     /// Brings an image to every node.
     pub(super) async fn import(&self, archive: &Path) -> Result<()> {
         let cluster = self.cluster.read().await;
-        cluster.as_ref().context("the cluster has been stopped")?.import(archive).await
+        cluster.as_ref().context(STOPPED)?.import(archive).await
     }
 
     /// A folder below the site's own, seen by every node.
     pub(super) fn folder(&self, name: &str) -> Result<PathBuf> {
-        let folder = self.dir.path().join(name);
+        let folder = self.folder.join(name);
         std::fs::create_dir_all(&folder)?;
         Ok(folder)
+    }
+
+    /// The objects of a namespace, as the cluster's administrator sees them.
+    pub(super) async fn rest(&self, namespace: &str) -> Result<Rest> {
+        let connect = async || {
+            let file = Kubeconfig::read_from(self.kubectl.kubeconfig())?;
+            let options = KubeConfigOptions::default();
+            let config = Config::from_custom_kubeconfig(file, &options).await?;
+            anyhow::Ok(Client::try_from(config)?)
+        };
+        let client = self.client.get_or_try_init(connect).await?;
+        Ok(Rest::new(client.clone(), namespace))
     }
 
     /// kubectl with these words, which must do.
@@ -125,20 +156,40 @@ impl Site {
 
     /// `trainyard manifests --image … FLAGS | kubectl apply -f -`, and waits until what was installed is there.
     pub(super) async fn install(&self, flags: &[&str]) -> Result<String> {
-        self.install_by(&["apply", "-f", "-"], flags).await
+        self.install_by(&["apply", "-f", "-"], IMAGE, flags).await
     }
 
-    /// The same with another way to apply.
-    pub(super) async fn install_by(&self, apply: &[&str], flags: &[&str]) -> Result<String> {
-        let manifests = self.trainyard(&[&["manifests", "--image", IMAGE], flags].concat()).await?;
+    /// The same with another way to apply, or another image.
+    pub(super) async fn install_by(
+        &self,
+        apply: &[&str],
+        image: &str,
+        flags: &[&str],
+    ) -> Result<String> {
+        let manifests = self.trainyard(&[&["manifests", "--image", image], flags].concat()).await?;
         let said = self.feed(apply, &manifests).await?;
         let words = ["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"];
         self.until(&words, "definitions", |_| true).await?;
-        self.is_rolled_out("trainyard-operator").await?;
-        if flags.contains(&"--scheduler") {
-            self.is_rolled_out("trainyard-scheduler").await?;
-        }
+        let with_scheduler = async {
+            let is_there = flags.contains(&"--scheduler");
+            if is_there { self.is_rolled_out("trainyard-scheduler").await } else { Ok(()) }
+        };
+        tokio::try_join!(self.is_rolled_out("trainyard-operator"), with_scheduler)?;
         Ok(said)
+    }
+
+    /// Gives Trainyard's image another name on every node.
+    pub(super) async fn name_image(&self, name: &str) -> Result<()> {
+        let cluster = self.cluster.read().await;
+        let cluster = cluster.as_ref().context(STOPPED)?;
+        for index in 0..NODES.len() {
+            let mut ctr = cluster.command_inside(index, "ctr").await?;
+            let output = ctr.args(["--namespace=k8s.io", "images", "tag", "--force", IMAGE, name]);
+            let output = output.output().await.context("running ctr")?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            ensure!(output.status.success(), "naming an image {name}: {said}");
+        }
+        Ok(())
     }
 
     /// Waits until the pods of a Deployment in `kubeflow` are there and ready.
@@ -174,63 +225,88 @@ impl Site {
         bail!("{what} has not come; `{command}` gives {stdout}{stderr}")
     }
 
-    /// Ends a node without a word, as a power cut does.
+    /// Ends a node without a word, as a power cut does, when all stories of the outage are ready for it.
     pub(super) async fn stop_node(&self, node: usize) -> Result<()> {
-        let cluster = self.cluster.read().await;
-        cluster.as_ref().context("the cluster has been stopped")?.stop_node(node).await
+        let stop = async || {
+            let cluster = self.cluster.read().await;
+            cluster.as_ref().context(STOPPED)?.stop_node(node).await
+        };
+        self.outage.meet(stop).await
     }
 
-    /// Starts a node again.
+    /// Starts a node again, when all stories of the outage have seen enough.
     pub(super) async fn start_node(&self, node: usize) -> Result<()> {
+        self.outage.meet(async || self.power_up(node).await).await
+    }
+
+    /// Starts a node if it is down.
+    async fn power_up(&self, node: usize) -> Result<()> {
         let cluster = self.cluster.read().await;
-        cluster.as_ref().context("the cluster has been stopped")?.start_node(node).await
+        cluster.as_ref().context(STOPPED)?.start_node(node).await
+    }
+
+    /// Has a node that can be lost keep nothing that all stories need, and the operator give up lost pods soon.
+    pub(super) async fn brace(&self, node: usize) -> Result<()> {
+        let stays = NODES.into_iter().find(|name| *name != NODES[node]);
+        let stays = json!({"kubernetes.io/hostname": stays});
+        let here = json!({"op": "add", "path": "/spec/template/spec/nodeSelector", "value": stays});
+        tokio::try_join!(
+            self.change("trainyard-operator", json!([here, argument(LOST_POD_TIMEOUT)])),
+            self.change("trainyard-scheduler", json!([here])),
+        )
+        .map(drop)
+    }
+
+    /// Has an operator that waits for another's end not wait long.
+    pub(super) async fn hurry(&self) -> Result<()> {
+        self.change("trainyard-operator", QUICK_LEASE.into_iter().map(argument).collect()).await
+    }
+
+    async fn change(&self, deployment: &str, patch: Value) -> Result<()> {
+        let patch = patch.to_string();
+        let words =
+            ["-n", "kubeflow", "patch", "deployment", deployment, "--type=json", "-p", &patch];
+        self.ok(&words).await?;
+        self.is_rolled_out(deployment).await
+    }
+
+    /// Makes good what a story that broke off may have left: a node that is down or drained, an operator that was
+    /// scaled or removed.
+    pub(super) async fn recover(&self) -> Result<()> {
+        self.end_outage().await?;
+        self.install(&["--volcano", "--scheduler"]).await.map(drop)
+    }
+
+    /// Has all nodes run and take pods.
+    pub(super) async fn end_outage(&self) -> Result<()> {
+        for index in 0..NODES.len() {
+            self.power_up(index).await?;
+        }
+        self.ok(&[&["uncordon"][..], &NODES].concat()).await?;
+        // It fails where there is none.
+        self.kubectl
+            .run(&["taint", "nodes", "--all", &format!("{OUT_OF_SERVICE}-")])
+            .await
+            .map(drop)
     }
 
     /// Stops the cluster and makes sure that nothing is left of it.
     pub(super) async fn stop(&self) -> Result<()> {
-        let cluster = self.cluster.write().await.take().context("the cluster has been stopped")?;
+        let cluster = self.cluster.write().await.take().context(STOPPED)?;
         let folder = cluster.folder().to_owned();
-        ensure!(
-            !leftovers(&folder)?.is_empty(),
-            "a cluster that runs has left no trace to look for"
-        );
+        let group = format!("trainyard-{NAME}-node");
+        let there = leftovers(&folder, &group)?;
+        ensure!(!there.is_empty(), "a cluster that runs has left no trace to look for");
         cluster.stop().await?;
-        let left = leftovers(&folder)?;
+        let left = leftovers(&folder, &group)?;
         ensure!(left.is_empty(), "the cluster left behind: {}", left.join(", "));
         Ok(())
     }
 }
 
-/// What this machine has of a cluster: its folder, mounts of it, control groups, processes.
-fn leftovers(folder: &Path) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    if folder.exists() {
-        found.push(folder.display().to_string());
-    }
-    let of_folder = folder.display().to_string();
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
-    found.extend(mounts.lines().filter(|line| line.contains(&of_folder)).map(str::to_owned));
-    let group = format!("trainyard-{NAME}-node");
-    for hierarchy in std::fs::read_dir("/sys/fs/cgroup")?.flatten() {
-        let mut places = vec![hierarchy.path()];
-        places.extend(
-            std::fs::read_dir(hierarchy.path()).into_iter().flatten().flatten().map(|e| e.path()),
-        );
-        let of_cluster = |path: &PathBuf| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&group))
-        };
-        found.extend(
-            places.iter().filter(|path| of_cluster(path)).map(|path| path.display().to_string()),
-        );
-    }
-    for process in std::fs::read_dir("/proc")?.flatten() {
-        let read = |file: &str| std::fs::read(process.path().join(file)).unwrap_or_default();
-        if String::from_utf8_lossy(&read("cgroup")).contains(&group) {
-            let words = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
-            found.push(format!("process {} ({words})", process.file_name().display()));
-        }
-    }
-    Ok(found)
+/// One more argument of a Deployment's program, as part of a patch.
+fn argument(argument: &str) -> Value {
+    json!({"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": argument})
 }
 
 /// A namespace of the cluster for one story.
@@ -239,27 +315,4 @@ pub(super) struct Scene {
     pub(super) site: Arc<Site>,
     /// The namespace.
     pub(super) namespace: String,
-}
-
-/// As cases on the cluster, each in a namespace of its own, which is deleted when the story has passed or failed.
-pub(super) fn on_site(stories: Vec<Case<Arc<Scene>>>) -> Vec<Case<Arc<Site>>> {
-    let case = |story: Case<Arc<Scene>>| {
-        let (name, longest) = (story.name.clone(), story.timeout + PATIENCE);
-        Case::new(name, move |site: Arc<Site>| play(site, story.clone())).within(longest)
-    };
-    stories.into_iter().map(case).collect()
-}
-
-async fn play(site: Arc<Site>, story: Case<Arc<Scene>>) -> Result<()> {
-    let namespace = format!("story-{}", site.opened.fetch_add(1, Ordering::Relaxed));
-    site.ok(&["create", "namespace", &namespace]).await?;
-    let scene = Arc::new(Scene { site: Arc::clone(&site), namespace });
-    scene.ok(&["wait", "--for=create", "--timeout=30s", "sa/default"]).await?;
-    let mut played = story.play(Arc::clone(&scene)).await;
-    if played.is_err() {
-        let about = scene.about().await;
-        played = played.with_context(|| about);
-    }
-    site.ok(&["delete", "namespace", "--wait=false", &scene.namespace]).await?;
-    played
 }

@@ -51,7 +51,7 @@ async fn pending_pods_go_too(world: World) -> Result<()> {
     world.submit(tfjob("a").chief().workers(2)).await?;
     world.wait_pods(&["a-chief-0", "a-worker-0", "a-worker-1"]).await?;
     world.kubelet.start("a-chief-0").await?;
-    world.kubelet.waiting("a-worker-0", "ContainerCreating", "").await?;
+    world.kubelet.creates("a-worker-0").await?;
     world.kubelet.exit("a-chief-0", 0).await?;
     world.wait_until("the job succeeds", |seen| seen.is("a", "Succeeded")).await?;
     world.wait_pods(&["a-chief-0"]).await?;

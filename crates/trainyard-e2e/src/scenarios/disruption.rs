@@ -18,6 +18,10 @@ pub(super) fn all() -> Vec<Case<World>> {
         ended_by_the_deletion,
         node_lost,
         node_that_comes_back,
+        node_that_starts_anew,
+        node_that_starts_anew_without_its_pod,
+        node_that_shuts_down,
+        node_that_does_not_take_it,
         deletions_of_a_replica_that_never_restarts,
         completed_pod_deleted,
         many_evictions_do_not_fail_the_job,
@@ -155,6 +159,43 @@ async fn node_that_comes_back(world: World) -> Result<()> {
     let seen = world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
     equal("the pod", seen.uid("a-worker-0"), before.uid("a-worker-0"))?;
     unharmed(&seen)
+}
+
+/// Its kubelet restarts the replica in place, which nobody caused.
+async fn node_that_starts_anew(world: World) -> Result<()> {
+    two_workers(&world, "OnFailure").await?;
+    let before = world.seen();
+    world.kubelet.lose_contact("a-worker-1").await?;
+    is_away(&world, "worker-1", "NodeUnreachable").await?;
+    world.kubelet.reboot("a-worker-1").await?;
+    let seen = world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
+    equal("the pod", seen.uid("a-worker-1"), before.uid("a-worker-1"))?;
+    world.settles().await?;
+    unharmed(&world.seen())
+}
+
+async fn node_that_starts_anew_without_its_pod(world: World) -> Result<()> {
+    two_workers(&world, "Never").await?;
+    let uid = world.seen().uid("a-worker-1");
+    world.kubelet.reboot("a-worker-1").await?;
+    comes_back(&world, "a-worker-1", &uid).await
+}
+
+async fn node_that_shuts_down(world: World) -> Result<()> {
+    two_workers(&world, "Never").await?;
+    let uid = world.seen().uid("a-worker-1");
+    world.kubelet.shut_down("a-worker-1").await?;
+    comes_back(&world, "a-worker-1", &uid).await
+}
+
+/// The scheduler knew less of the node than its kubelet.
+async fn node_that_does_not_take_it(world: World) -> Result<()> {
+    world.submit(tfjob("a").workers(2).restart("Never").run_policy("backoffLimit", 0)).await?;
+    let before = world.wait_pods(&["a-worker-0", "a-worker-1"]).await?;
+    world.kubelet.start("a-worker-0").await?;
+    let message = "Node didn't have enough resource: cpu";
+    world.kubelet.reject("a-worker-1", "OutOfcpu", message).await?;
+    comes_back(&world, "a-worker-1", &before.uid("a-worker-1")).await
 }
 
 /// `kubectl delete pod`, a drain and a lost node mean the same under a policy that never restarts.

@@ -98,7 +98,7 @@ async fn an_image_that_cannot_be_pulled(world: World) -> Result<()> {
     world.submit(tfjob("a").workers(1)).await?;
     world.wait_pods(&["a-worker-0"]).await?;
     let words = "Back-off pulling image \"example.com/train:1\"";
-    world.kubelet.waiting("a-worker-0", "ImagePullBackOff", words).await?;
+    world.kubelet.cannot_pull("a-worker-0", words).await?;
     let line = format!(
         "Warning ImagePullBackOff Error pod a-worker-0 container tensorflow waiting message: {words}"
     );

@@ -79,10 +79,10 @@ async fn out_of_memory_is_tried_again(world: World) -> Result<()> {
 }
 
 async fn no_known_code_is_tried_again(world: World) -> Result<()> {
-    let _auto = world.kubelet.auto();
     world.submit(tfjob("a").workers(1).restart("ExitCode")).await?;
-    let before = world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
-    world.kubelet.evict("a-worker-0", false).await?;
+    let before = world.wait_pods(&["a-worker-0"]).await?;
+    let message = "Node didn't have enough resource: cpu";
+    world.kubelet.reject("a-worker-0", "OutOfcpu", message).await?;
     let seen = world.wait_successor("a-worker-0", &before.uid("a-worker-0")).await?;
     equal("nobody's fault does not count", seen.restarts("a"), 0)
 }

@@ -12,6 +12,7 @@ mod exit_codes;
 mod failure;
 mod kubectl_verbs;
 mod leader;
+mod lost_nodes;
 mod managed_by;
 mod metrics;
 mod pods;
@@ -37,6 +38,7 @@ pub(crate) mod outage;
 
 use crate::harness::Case;
 use crate::kubectl::Kubectl;
+use crate::kubelet::plays;
 use crate::world::World;
 
 /// Those that share one operator, which looks after all namespaces.
@@ -49,6 +51,8 @@ pub(crate) fn shared() -> Vec<Case<World>> {
         events::all(),
         exit_codes::all(),
         failure::all(),
+        plays::all(),
+        lost_nodes::all(),
         managed_by::all(),
         pods::all(),
         restart::all(),
@@ -73,6 +77,7 @@ pub(crate) fn own_operator() -> Vec<Case<World>> {
         clean::own_operator(),
         disruption::own_operator(),
         leader::all(),
+        lost_nodes::own_operator(),
         metrics::all(),
         refused::own_operator(),
         scheduler::own_operator(),

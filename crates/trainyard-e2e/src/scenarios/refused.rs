@@ -25,13 +25,15 @@ pub(super) fn own_operator() -> Vec<Case<World>> {
         half_a_job_by_a_quota,
         a_successor_by_pod_security,
         told_by_the_operator_that_comes_after,
+        until_the_replicas_are_not_asked_for_any_more,
+        until_the_job_is_suspended,
     ]
 }
 
 /// A refusal of the API server: its code and words.
-type Answer = (u16, &'static str);
+pub(super) type Answer = (u16, &'static str);
 
-const QUOTA: Answer = (
+pub(super) const QUOTA: Answer = (
     403,
     "pods \"a-worker\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, \
      limited: pods=1",
@@ -46,15 +48,15 @@ const SECURITY: Answer = (
 
 /// Refusals of new pods, while there are to be any.
 #[derive(Clone, Default)]
-struct Refusals(Arc<Mutex<Option<(usize, Answer)>>>);
+pub(super) struct Refusals(Arc<Mutex<Option<(usize, Answer)>>>);
 
 impl Refusals {
     /// So many pods more may be created, then this is the answer.
-    fn begin_after(&self, pods: usize, answer: Answer) {
+    pub(super) fn begin_after(&self, pods: usize, answer: Answer) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((pods, answer));
     }
 
-    fn end(&self) {
+    pub(super) fn end(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
@@ -73,7 +75,7 @@ impl Refusals {
     }
 
     /// A client that meets with these refusals.
-    fn client(&self, inner: Client) -> Client {
+    pub(super) fn client(&self, inner: Client) -> Client {
         let (refusals, namespace) = (self.clone(), inner.default_namespace().to_owned());
         let service = tower::service_fn(move |request: Request<Body>| {
             let (inner, refusal) = (inner.clone(), refusals.refuses(&request));
@@ -88,7 +90,7 @@ impl Refusals {
     }
 }
 
-fn refuse((code, message): Answer) -> Result<Response<Body>, BoxError> {
+pub(super) fn refuse((code, message): Answer) -> Result<Response<Body>, BoxError> {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden",
         "message": message, "code": code,
@@ -180,4 +182,42 @@ async fn told_by_the_operator_that_comes_after(world: World) -> Result<()> {
     refusals.end();
     world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
     Ok(())
+}
+
+async fn until_the_replicas_are_not_asked_for_any_more(world: World) -> Result<()> {
+    let (_auto, refusals) = (world.kubelet.auto(), Refusals::default());
+    let _operator =
+        world.start_operator_with(refusals.client(world.operator_client()), |_| ()).await?;
+    let running = ["Created=True", "Running=True"];
+    world.submit(tfjob("a").workers(1)).await?;
+    world.wait_conditions("a", &running).await?;
+    refusals.begin_after(0, QUOTA);
+    world.set_replicas("a", "Worker", 3).await?;
+    let both = ["Created=True", "Running=True", "ReplicaFailure=True"];
+    world.wait_conditions("a", &both).await?;
+    world.set_replicas("a", "Worker", 1).await?;
+    world.wait_conditions("a", &running).await?;
+    world.stays_silent().await?;
+    refusals.end();
+    world.set_replicas("a", "Worker", 2).await?;
+    let what = "the refusal of before is told again";
+    world.never_within(1_500, what, |seen| seen.conditions("a") != running).await?;
+    equal("all are there", world.seen().pods(), ["a-worker-0", "a-worker-1"])
+}
+
+async fn until_the_job_is_suspended(world: World) -> Result<()> {
+    let (_auto, refusals) = (world.kubelet.auto(), Refusals::default());
+    refusals.begin_after(1, QUOTA);
+    let _operator =
+        world.start_operator_with(refusals.client(world.operator_client()), |_| ()).await?;
+    world.submit(tfjob("a").workers(2)).await?;
+    is_told(&world, QUOTA).await?;
+    world.patch_spec("a", json!({"runPolicy": {"suspend": true}})).await?;
+    world.wait_conditions("a", &["Created=True", "Suspended=True"]).await?;
+    world.wait_pods(&[]).await?;
+    refusals.end();
+    world.patch_spec("a", json!({"runPolicy": {"suspend": false}})).await?;
+    let resumed = ["Created=True", "Suspended=False", "Running=True"];
+    world.wait_conditions("a", &resumed).await?;
+    world.stays_silent().await
 }

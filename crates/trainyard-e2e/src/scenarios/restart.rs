@@ -18,6 +18,7 @@ pub(super) fn all() -> Vec<Case<World>> {
         a_failed_pod_gets_a_successor,
         a_parameter_server_is_restarted,
         in_place_restarts_are_counted,
+        restarts_of_a_pod_that_is_deleted_at_once_are_counted,
         always_never_completes,
         successors_wait_longer_each_time,
         restarting_hides_no_failure,
@@ -108,6 +109,21 @@ async fn in_place_restarts_are_counted(world: World) -> Result<()> {
     world.kubelet.exit("a-worker-0", 0).await?;
     world.wait_until("the job succeeds", |seen| seen.is("a", "Succeeded")).await?;
     Ok(())
+}
+
+/// Counts are held back a little; a pod that is deleted by force takes its status along.
+async fn restarts_of_a_pod_that_is_deleted_at_once_are_counted(world: World) -> Result<()> {
+    world.submit(tfjob("a").workers(2).restart("OnFailure")).await?;
+    world.wait_pods(&["a-worker-0", "a-worker-1"]).await?;
+    world.kubelet.start_all(&["a-worker-0", "a-worker-1"]).await?;
+    let seen = world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
+    world.kubelet.restart_in_place("a-worker-0", 1).await?;
+    world.kubelet.delete("a-worker-0", Some(0)).await?;
+    world.wait_successor("a-worker-0", &seen.uid("a-worker-0")).await?;
+    world.wait_until("it is counted", |seen| seen.restarts("a") == 1).await?;
+    world.kubelet.start("a-worker-0").await?;
+    world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
+    world.never_within(1_500, "it is counted again", |seen| seen.restarts("a") != 1).await
 }
 
 async fn always_never_completes(world: World) -> Result<()> {

@@ -274,7 +274,7 @@ async fn a_failure_after_success_is_none(world: World) -> Result<()> {
     running(&world, tfjob("a").workers(2).spec("successPolicy", "AllWorkers")).await?;
     world.kubelet.exit("a-worker-0", 0).await?;
     world.wait_until("it is recorded", |seen| seen.completed("a", "Worker") == "0").await?;
-    world.kubelet.evict("a-worker-0", false).await?;
+    world.kubelet.drain("a-worker-0").await?;
     world.never_within(300, "the job fails", |seen| seen.is("a", "Failed")).await?;
     world.kubelet.exit("a-worker-1", 0).await?;
     world.wait_conditions("a", &SUCCEEDED).await?;

@@ -172,7 +172,7 @@ async fn too_slow_to_start(world: World) -> Result<()> {
     world.wait_pods(&["a-worker-0", "a-worker-1"]).await?;
     world.kubelet.start("a-worker-0").await?;
     let words = "Back-off pulling image \"example.com/train:1\"";
-    world.kubelet.waiting("a-worker-1", "ImagePullBackOff", words).await?;
+    world.kubelet.cannot_pull("a-worker-1", words).await?;
     let seen = world.wait_until("the job fails", |seen| seen.is("a", "Failed")).await?;
     equal("kind", &seen.status("a")["failure"]["kind"], "StartTimeout")?;
     equal("pod", &seen.status("a")["failure"]["pod"], "a-worker-1")?;

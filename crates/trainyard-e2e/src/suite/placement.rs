@@ -4,6 +4,7 @@
 //! Each pod is bound to one node by name beside what it says itself, so that whether it gets a node
 //! says whether that node will do. Pods are small and nodes large: none stands in another's way.
 
+mod ground;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use trainyard_operator::scheduler;
@@ -20,7 +21,7 @@ use trainyard_operator::scheduler;
 use crate::control_plane::{ControlPlane, Identity, Options};
 use crate::rest::Rest;
 use crate::seen::text;
-use rows::{NODES, Row};
+use rows::Row;
 
 /// The names of both schedulers, ours first.
 const SCHEDULERS: [&str; 2] = ["trainyard", "default-scheduler"];
@@ -40,13 +41,22 @@ pub(super) async fn compare() -> Result<()> {
     let plane = ControlPlane::start(Options {
         scheduler: true,
         audit: false,
-        controllers: vec!["persistentvolume-binder-controller".to_owned()],
+        controllers: ["persistentvolume-binder-controller", "ephemeral-volume-controller"]
+            .map(str::to_owned)
+            .to_vec(),
+        // Without these the server drops a field that is to be refused.
+        api_server_flags: [
+            "--feature-gates=GenericWorkload=true",
+            "--runtime-config=scheduling.k8s.io/v1alpha2=true",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         ..Options::default()
     })
     .await?;
     let client = plane.client(Identity::Admin)?;
     let rest = Rest::new(client.clone(), NAMESPACE);
-    rows::furnish(&rest).await.context("making nodes and what is on them")?;
+    ground::furnish(&rest).await.context("making nodes and what is on them")?;
     let options = scheduler::Options {
         names: vec![SCHEDULERS[0].to_owned()],
         ..scheduler::Options::on_cluster()
@@ -56,9 +66,8 @@ pub(super) async fn compare() -> Result<()> {
     let rows = rows::all();
     let pods: Vec<_> = rows
         .iter()
-        .flat_map(|row| NODES.map(|node| (row, node)))
+        .flat_map(|row| row.nodes().iter().map(move |node| (row, *node)))
         .flat_map(|(row, node)| SCHEDULERS.map(|scheduler| (row, node, scheduler)))
-        .filter(|(row, _, scheduler)| is_judged_by(row, scheduler))
         .collect();
     let rest = &rest;
     stream::iter(&pods)
@@ -77,18 +86,16 @@ pub(super) async fn compare() -> Result<()> {
     Ok(())
 }
 
-/// What ours refuses by name is not held against kube-scheduler, which may never say a word of it: a
-/// pod whose claim is not there does not come into its queue.
-fn is_judged_by(row: &Row, scheduler: &str) -> bool {
-    row.refused.is_none() || scheduler == SCHEDULERS[0]
-}
-
 fn pod_name(row: &str, node: &str, scheduler: &str) -> String {
     format!("{row}-{node}-{}", if scheduler == SCHEDULERS[0] { "ours" } else { "theirs" })
 }
 
 async fn make(rest: &Rest, row: &Row, node: &str, scheduler: &str) -> Result<()> {
     let name = pod_name(&row.name, node, scheduler);
+    let node = if row.has_own_nodes { name.as_str() } else { node };
+    if row.has_own_nodes {
+        ground::full_node(rest, node, scheduler).await?;
+    }
     for (path, object) in row.objects(&name) {
         let made = rest.send(Method::POST, &path, Some(&object)).await?;
         if made["kind"] == "PersistentVolume" {
@@ -146,20 +153,8 @@ async fn until_judged(rest: &Rest, pods: &[String]) -> Result<BTreeMap<String, J
 }
 
 async fn judgements(rest: &Rest) -> Result<BTreeMap<String, Judgement>> {
-    let list = |plural: &str| {
-        let path = format!("/api/v1/namespaces/{NAMESPACE}/{plural}");
-        async move { rest.send(Method::GET, &path, None).await }
-    };
-    let claims = list("persistentvolumeclaims").await?;
-    let claims = claims["items"].as_array().map_or(&[][..], Vec::as_slice);
-    // Who waits for a volume that is being made has its node.
-    let has_node = |pod: &str| {
-        claims.iter().any(|claim| {
-            claim["metadata"]["name"] == *pod
-                && !claim["metadata"]["annotations"][SELECTED_NODE].is_null()
-        })
-    };
-    let pods = list("pods").await?;
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/pods");
+    let pods = rest.send(Method::GET, &path, None).await?;
     let mut judged = BTreeMap::new();
     for pod in pods["items"].as_array().into_iter().flatten() {
         let name = text(&pod["metadata"]["name"]);
@@ -169,7 +164,9 @@ async fn judgements(rest: &Rest) -> Result<BTreeMap<String, Judgement>> {
         let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
         let mut refused =
             conditions.filter(|one| one["type"] == "PodScheduled" && one["status"] == "False");
-        let is_placed = !pod["spec"]["nodeName"].is_null() || has_node(name);
+        // Who waits for a volume that is being made has its node, too.
+        let has = |node: &Value| !node.is_null();
+        let is_placed = has(&pod["spec"]["nodeName"]) || has(&pod["status"]["nominatedNodeName"]);
         let message = refused.next().map(|one| text(&one["message"]).to_owned());
         if is_placed || message.is_some() {
             let message = message.unwrap_or_default();
@@ -182,22 +179,18 @@ async fn judgements(rest: &Rest) -> Result<BTreeMap<String, Judgement>> {
 fn differences(rows: &[Row], judged: &BTreeMap<String, Judgement>) -> Vec<String> {
     let mut differences = Vec::new();
     for row in rows {
-        for node in NODES {
+        for node in row.nodes() {
             let of = |scheduler: &str| judged.get(&pod_name(&row.name, node, scheduler));
-            let told = |one: Option<&Judgement>| match one {
-                Some(one) => format!("{} ({})", one.is_placed, one.message),
-                None => "nothing".to_owned(),
-            };
-            let [ours, theirs] = SCHEDULERS.map(of);
-            let is_as_wanted = match (row.refused, ours, theirs) {
-                (Some(field), Some(ours), _) => !ours.is_placed && ours.message.contains(field),
-                (None, Some(ours), Some(theirs)) => ours.is_placed == theirs.is_placed,
-                _ => false,
+            let [Some(ours), Some(theirs)] = SCHEDULERS.map(of) else { continue };
+            let is_as_wanted = match row.refused() {
+                Some(field) => !ours.is_placed && ours.message.contains(field),
+                None => ours.is_placed == theirs.is_placed,
             };
             if !is_as_wanted {
-                let (ours, theirs) = (told(ours), told(theirs));
-                let name = &row.name;
-                differences.push(format!("{name} on {node}: ours {ours}, kube-scheduler {theirs}"));
+                differences.push(format!(
+                    "{} on {node}: ours {} ({}), kube-scheduler {} ({})",
+                    row.name, ours.is_placed, ours.message, theirs.is_placed, theirs.message,
+                ));
             }
         }
     }

@@ -14,5 +14,5 @@ mod supply;
 pub(crate) use fence::SCENE;
 pub(crate) use floor::{Floor, quick_scheduler};
 pub(crate) use gang::Gang;
-pub(crate) use manifest::{policy, task, vcjob};
+pub(crate) use manifest::{Task, policy, task, vcjob};
 pub(crate) use scene::Scene;

@@ -80,6 +80,7 @@ pub fn quick_options() -> Options {
     options.planner.restart_backoff_ms_max = 800;
     options.planner.counts_delay_ms = 100;
     options.planner.lost_pod_ms = 1_000;
+    options.planner.final_phase_ms = 1_000;
     options.retry_max = Duration::from_secs(1);
     options.volcano_jobs = VolcanoJobs::Always;
     // The same as the time of day, except where the runtime's time is paused.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use trainyard_sched::{
     Claim, Config, CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Explanation, GroupKey,
-    Node, Pod, PodGroup, PodName, PriorityClass, Queue, State, StorageClass, Volume,
+    Namespace, Node, Pod, PodGroup, PodName, PriorityClass, Queue, State, StorageClass, Volume,
     VolumeAttachment,
 };
 
@@ -30,37 +30,41 @@ pub async fn explain(
     namespace: &str,
     group: &str,
 ) -> Result<Explanation, Error> {
-    let Snapshot { state, unseen } = snapshot(client, options).await?;
-    let now = Clock::start(options.time).now().as_second();
+    let explained = explain_each(client, options, &[(namespace, group)]).await?;
     let (namespace, name) = (namespace.to_owned(), group.to_owned());
-    let own = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
-    let keys = [
-        Some(GroupKey::PodGroup { namespace: namespace.clone(), name: name.clone() }),
-        Some(GroupKey::Gang { namespace: namespace.clone(), name: name.clone() }),
-        {
-            let (namespace, name) = own(&namespace, &name);
-            state.group_of(&PodName { namespace, name }).cloned()
-        },
-    ];
-    let explained = keys.iter().flatten().find_map(|key| state.explain(key, now));
-    let mut explained = explained.ok_or(Error::NoGroup { namespace, name })?;
-    explained.notes.extend(note_of(&unseen));
-    Ok(explained)
+    explained.into_iter().next().ok_or(Error::NoGroup { namespace, name })
 }
 
-/// The groups with members that wait on a cluster, each explained.
-pub async fn explain_all(
+/// The same of several groups, namespace and name of each, from one look at the cluster. Groups that are
+/// not there are left out.
+pub async fn explain_each(
     client: kube::Client,
     options: &Options,
+    groups: &[(&str, &str)],
 ) -> Result<Vec<Explanation>, Error> {
     let Snapshot { state, unseen } = snapshot(client, options).await?;
     let now = Clock::start(options.time).now().as_second();
-    let explain = |key| {
-        let mut explained = state.explain(key, now)?;
+    let explain = |(namespace, name): &(&str, &str)| {
+        let own = || ((*namespace).to_owned(), (*name).to_owned());
+        let keys = [
+            Some({
+                let (namespace, name) = own();
+                GroupKey::PodGroup { namespace, name }
+            }),
+            Some({
+                let (namespace, name) = own();
+                GroupKey::Gang { namespace, name }
+            }),
+            {
+                let (namespace, name) = own();
+                state.group_of(&PodName { namespace, name }).cloned()
+            },
+        ];
+        let mut explained = keys.iter().flatten().find_map(|key| state.explain(key, now))?;
         explained.notes.extend(note_of(&unseen));
         Some(explained)
     };
-    Ok(state.waiting().filter_map(explain).collect())
+    Ok(groups.iter().filter_map(explain).collect())
 }
 
 /// What was listed.
@@ -74,7 +78,7 @@ fn note_of(unseen: &[Denied]) -> Option<String> {
     let names: Vec<_> = unseen.iter().map(|denied| denied.resource).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "you may not list {}: what is said of volumes and of pods that give way is without them",
+            "you may not list {}: what is said of volumes, namespaces and pods that give way is without them",
             names.join(", ")
         )
     })
@@ -99,6 +103,7 @@ async fn snapshot(client: kube::Client, options: &Options) -> Result<Snapshot, E
     read::<CsiStorageCapacity>(&calls, &mut state, &mut unseen, Presence::Detail).await?;
     read::<VolumeAttachment>(&calls, &mut state, &mut unseen, Presence::Detail).await?;
     read::<DisruptionBudget>(&calls, &mut state, &mut unseen, Presence::Detail).await?;
+    read::<Namespace>(&calls, &mut state, &mut unseen, Presence::Detail).await?;
     if denied.is_empty() {
         Ok(Snapshot { state, unseen })
     } else {

@@ -26,8 +26,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use trainyard_api::volcano::names as volcano;
 use trainyard_sched::{
-    Claim, Config, CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Node, Pod, PodGroup,
-    PriorityClass, Queue, StorageClass, Volume, VolumeAttachment,
+    Claim, Config, CsiDriver, CsiNode, CsiStorageCapacity, DisruptionBudget, Namespace, Node, Pod,
+    PodGroup, PriorityClass, Queue, StorageClass, Volume, VolumeAttachment,
 };
 
 use crate::calls::Calls;
@@ -45,7 +45,7 @@ use tally::Tally;
 use voice::Voice;
 use world::World;
 
-pub use explain::{explain, explain_all};
+pub use explain::{explain, explain_each};
 pub use trainyard_sched::{
     Constraint, Explanation, GroupKey, Holder, Remedy, Shortage, written as quantity,
 };
@@ -243,6 +243,7 @@ fn followers(calls: &Calls, world: &Arc<World>, orders: &Arc<Orders>) -> JoinSet
     if_there::<CsiStorageCapacity>(&mut parts, calls, world);
     if_there::<VolumeAttachment>(&mut parts, calls, world);
     if_there::<DisruptionBudget>(&mut parts, calls, world);
+    if_there::<Namespace>(&mut parts, calls, world);
     let (calls, orders) = (calls.clone(), orders.clone());
     parts.spawn(async move {
         follow_optional(&calls, &Orders::source(), |news| orders.hear(news), &|| {}).await;

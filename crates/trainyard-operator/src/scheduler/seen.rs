@@ -5,8 +5,8 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use trainyard_sched::{
-    Claim, CsiDriver, CsiNode, CsiStorageCapacity, Delta, DisruptionBudget, Node, Pod, PodGroup,
-    PodName, PriorityClass, Queue, StorageClass, StorageDelta, Volume, VolumeAttachment,
+    Claim, CsiDriver, CsiNode, CsiStorageCapacity, Delta, DisruptionBudget, Namespace, Node, Pod,
+    PodGroup, PodName, PriorityClass, Queue, StorageClass, StorageDelta, Volume, VolumeAttachment,
 };
 
 use crate::cache::Object;
@@ -33,10 +33,11 @@ pub(super) enum Kind {
     CsiStorageCapacities,
     VolumeAttachments,
     Budgets,
+    Namespaces,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Pods,
         Self::Nodes,
         Self::Groups,
@@ -50,6 +51,7 @@ impl Kind {
         Self::CsiStorageCapacities,
         Self::VolumeAttachments,
         Self::Budgets,
+        Self::Namespaces,
     ];
 
     /// Where it is found.
@@ -68,6 +70,7 @@ impl Kind {
             Self::CsiStorageCapacities => (STORAGE, "csistoragecapacities"),
             Self::VolumeAttachments => (STORAGE, "volumeattachments"),
             Self::Budgets => ("/apis/policy/v1", "poddisruptionbudgets"),
+            Self::Namespaces => ("/api/v1", "namespaces"),
         };
         Source {
             resource,
@@ -164,6 +167,24 @@ impl Told for Node {
 
     fn gone((_, name): Key) -> Delta {
         Delta::NodeGone(name)
+    }
+}
+
+impl Told for Namespace {
+    const KIND: Kind = Kind::Namespaces;
+
+    identified!();
+
+    fn key(&self) -> Key {
+        (String::new(), self.name.clone())
+    }
+
+    fn there(self) -> Delta {
+        Delta::Namespace(Box::new(self))
+    }
+
+    fn gone((_, name): Key) -> Delta {
+        Delta::NamespaceGone(name)
     }
 }
 

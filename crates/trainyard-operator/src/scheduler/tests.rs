@@ -310,6 +310,22 @@ async fn a_parent_that_does_not_count_is_told_of_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_queue_that_names_no_parent_is_one_of_roots() {
+    let server = Server::default();
+    for (name, spec) in [("q", json!({"weight": 2})), ("r", json!({"parent": "team"}))] {
+        server.make_for_all("queues", json!({"metadata": {"name": name}, "spec": spec}));
+    }
+    let (fake, _stop) = start(&server);
+    pass_time(10_000).await;
+    let spec = |name: &str| server.get_for_all("queues", name).unwrap()["spec"].clone();
+    assert_eq!(spec("q"), json!({"weight": 2, "parent": "root"}));
+    assert_eq!(spec("r"), json!({"parent": "team"}));
+    assert_eq!(spec("root")["parent"], Value::Null);
+    let written = |line: &&String| line.starts_with("PATCH") && line.ends_with("/queues/q");
+    assert_eq!(fake.writes().iter().filter(written).count(), 1, "{:#?}", fake.writes());
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_waits_is_explained_from_one_look() {
     let server = Server::default();
     node(&server, "a", "1");

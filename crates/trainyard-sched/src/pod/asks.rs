@@ -22,6 +22,13 @@ pub(super) struct Resources {
     requests: Requests,
 }
 
+impl Resources {
+    /// The resources that are asked for.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.requests.keys().map(String::as_str)
+    }
+}
+
 /// A container as far as its requests go.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asking<'w> {

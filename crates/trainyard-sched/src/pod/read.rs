@@ -13,6 +13,7 @@ use crate::Amounts;
 use crate::affinity::{NodeAffinity, Required};
 use crate::meta::Metadata;
 use crate::peer::{self, PeerAffinity, Peers};
+use crate::storage::InTree;
 use crate::taint::Toleration;
 
 /// Which gang a pod belongs to: the job's name.
@@ -25,6 +26,16 @@ const POD_GROUP: [&str; 2] = ["scheduling.k8s.io/group-name", "scheduling.volcan
 const QUEUE: [&str; 2] = ["scheduling.volcano.sh/queue-name", "volcano.sh/queue-name"];
 const TASK: &str = "volcano.sh/task-spec";
 const TASK_INDEX: &str = "volcano.sh/task-index";
+/// The priority of a pod among those of its job; without it that of the pod.
+const TASK_PRIORITY: &str = "volcano.sh/task-priority";
+/// What a container asks for under this name is allocated dynamically.
+const DEVICE_CLASS: &str = "deviceclass.resource.kubernetes.io/";
+/// What a node can do that restarts all containers of a pod when one ends.
+const RESTARTS_ALL: &str = "RestartAllContainersOnContainerExits";
+/// The rule of a container that asks for it.
+const RESTART_ALL: &str = "RestartAllContainers";
+/// What a node can do that has users of a pod's own in its own network.
+const USERS_IN_HOST_NETWORK: &str = "UserNamespacesHostNetworkSupport";
 pub(crate) const PREEMPTABLE: &str = "volcano.sh/preemptable";
 
 #[derive(Debug, Default, Deserialize)]
@@ -54,27 +65,38 @@ pub(super) struct Spec {
     topology_spread_constraints: Vec<peer::SpreadWire>,
     volumes: Vec<Volume>,
     host_network: bool,
+    host_users: Option<bool>,
     pub(super) resource_claims: Vec<IgnoredAny>,
     pub(super) scheduling_group: Option<IgnoredAny>,
 }
 
 impl Spec {
-    /// Whether terms of pod affinity mean namespaces by their labels.
-    pub(super) fn selects_namespaces(&self) -> bool {
-        self.affinity.near.selects_namespaces() || self.affinity.away.selects_namespaces()
+    fn all_containers(&self) -> impl Iterator<Item = &Container> {
+        self.containers.iter().chain(&self.init_containers)
     }
 
     /// Whether the pod names a disk that only one pod can have, without a claim.
     pub(super) fn has_inline_disk(&self) -> bool {
-        self.volumes.iter().any(|volume| {
-            let disks = [
-                &volume.aws_elastic_block_store,
-                &volume.gce_persistent_disk,
-                &volume.iscsi,
-                &volume.rbd,
-            ];
-            disks.into_iter().any(Option::is_some)
-        })
+        let is_one = |volume: &Volume| volume.iscsi.is_some() || volume.rbd.is_some();
+        self.volumes.iter().any(|volume| is_one(volume) || volume.disk.is_for_one_pod())
+    }
+
+    /// Whether a container asks for devices of a class.
+    pub(super) fn asks_for_device_classes(&self) -> bool {
+        self.all_containers()
+            .any(|one| one.resources.names().any(|at| at.starts_with(DEVICE_CLASS)))
+    }
+
+    /// What not all nodes can do and the pod needs.
+    fn features(&self) -> Vec<&'static str> {
+        let restarts_all = |one: &Container| {
+            one.restart_policy_rules.iter().any(|rule| rule.action == RESTART_ALL)
+        };
+        let mut needed = Vec::new();
+        needed.extend(self.all_containers().any(restarts_all).then_some(RESTARTS_ALL));
+        let has_own_users = self.host_users == Some(false);
+        needed.extend((self.host_network && has_own_users).then_some(USERS_IN_HOST_NETWORK));
+        needed
     }
 }
 
@@ -95,8 +117,8 @@ struct Volume {
     name: String,
     persistent_volume_claim: Option<ClaimSource>,
     ephemeral: Option<IgnoredAny>,
-    aws_elastic_block_store: Option<IgnoredAny>,
-    gce_persistent_disk: Option<IgnoredAny>,
+    #[serde(flatten)]
+    disk: InTree,
     iscsi: Option<IgnoredAny>,
     rbd: Option<IgnoredAny>,
 }
@@ -114,6 +136,13 @@ struct Container {
     resources: Resources,
     ports: Vec<PortWire>,
     restart_policy: Option<String>,
+    restart_policy_rules: Vec<Rule>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Rule {
+    action: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -171,6 +200,10 @@ impl From<Wire> for Pod {
                 "system-cluster-critical" | "system-node-critical"
             );
         let beyond = refused(&spec);
+        let features = spec.features();
+        let disks = spec.volumes.iter().filter_map(|volume| volume.disk.attached()).collect();
+        let task_priority = metadata.annotations.get(TASK_PRIORITY);
+        let task_priority = task_priority.and_then(|said| said.parse::<i32>().ok());
         let peers = Peers::read(
             &metadata.labels,
             &spec.affinity.near,
@@ -182,6 +215,8 @@ impl From<Wire> for Pod {
             ports: ports(&spec),
             peers,
             beyond,
+            features,
+            disks,
             group,
             gang_size,
             queue: named(&QUEUE).cloned(),
@@ -206,6 +241,7 @@ impl From<Wire> for Pod {
                 _ => Phase::Pending,
             },
             priority: spec.priority,
+            task_priority: task_priority.map_or(spec.priority, i64::from),
             may_preempt: spec.preemption_policy.as_deref() != Some("Never"),
             is_preemptable: !is_spared && !is_system,
             scheduler: spec.scheduler_name,

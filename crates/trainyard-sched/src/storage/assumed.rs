@@ -212,9 +212,10 @@ impl Assumed {
         self.refusals.entry((key.clone(), binding.node)).or_default().is_new = true;
     }
 
-    /// The node for which a claim is being provisioned or a volume chosen.
-    pub(super) fn node(&self, key: &ClaimKey) -> Option<&str> {
-        self.bindings.get(key).map(|binding| binding.node.as_str())
+    /// The node for which a claim is being provisioned, and the volume that it gets if one is there.
+    pub(super) fn binding(&self, key: &ClaimKey) -> Option<(&str, Option<&str>)> {
+        let binding = self.bindings.get(key)?;
+        Some((binding.node.as_str(), binding.volume.as_deref()))
     }
 
     pub(crate) fn is_assumed(&self, key: &ClaimKey) -> bool {

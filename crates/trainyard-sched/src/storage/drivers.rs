@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::migrated::driver_of;
 use super::objects::bytes;
 use crate::meta::Metadata;
 use crate::selector::Selector;
@@ -103,9 +104,9 @@ impl StorageClass {
         (!matches!(provisioner, "" | NO_PROVISIONER)).then_some(provisioner)
     }
 
-    /// Who is named as the maker of its volumes.
+    /// The driver that its volumes are attached by, if it is one.
     pub(crate) fn driver(&self) -> &str {
-        &self.facts.provisioner
+        driver_of(&self.facts.provisioner)
     }
 
     /// Whether volumes for a node with these labels may be made.
@@ -140,7 +141,8 @@ struct NodeFacts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct NodeSpec {
-    drivers: Vec<NodeDriver>,
+    /// `null` on a node without drivers, for Kubernetes' own list is never left out.
+    drivers: Option<Vec<NodeDriver>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -162,7 +164,7 @@ identified!(CsiNode, NodeWire);
 impl CsiNode {
     /// How many volumes of a driver the node can have; nothing if there is no limit.
     pub(crate) fn limit(&self, driver: &str) -> Option<i64> {
-        let found = self.facts.spec.drivers.iter().find(|one| one.name == driver);
+        let found = self.facts.spec.drivers.iter().flatten().find(|one| one.name == driver);
         found.and_then(|one| one.allocatable.as_ref()?.count)
     }
 
@@ -174,7 +176,7 @@ impl CsiNode {
     /// Whether any driver has a limit.
     pub(crate) fn has_limits(&self) -> bool {
         let count = |one: &NodeDriver| one.allocatable.as_ref().and_then(|some| some.count);
-        self.facts.spec.drivers.iter().any(|one| count(one).is_some())
+        self.facts.spec.drivers.iter().flatten().any(|one| count(one).is_some())
     }
 }
 
@@ -295,5 +297,21 @@ impl VolumeAttachment {
     pub(crate) fn volume(&self) -> Option<(&str, &str)> {
         let volume = self.facts.spec.source.persistent_volume_name.as_deref()?;
         Some((self.facts.spec.attacher.as_str(), volume)).filter(|(driver, _)| !driver.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_node_without_drivers_has_null_for_them() {
+        for spec in [json!({"drivers": null}), json!({"drivers": []}), json!({})] {
+            let node = json!({"metadata": {"name": "n"}, "spec": spec});
+            let node: CsiNode = serde_json::from_value(node).unwrap();
+            assert!(!node.has_limits() && node.limit("example.com").is_none(), "{node:?}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use crate::Node;
 use crate::facts::{Facts, Record, Stand};
 use crate::fit::Obstacle;
 use crate::room::{Board, View};
+use crate::slots::Id;
 
 /// Labels of volumes that say where they are, and what they are called on nodes today.
 const ZONES: [(&str, &str); 4] = [
@@ -33,7 +34,8 @@ pub(crate) struct Question {
 /// Whether a pod has to be looked at by itself because of its claims: not all of them are bound, one
 /// is for a single pod, or nodes have limits for its volumes.
 pub(crate) fn matters(record: &Record, facts: &Facts) -> bool {
-    if record.pod.claims.is_empty() || !facts.config.knows_volumes {
+    let (claims, disks) = (&record.pod.claims, &record.pod.disks);
+    if (claims.is_empty() && disks.is_empty()) || !facts.config.knows_volumes {
         return false;
     }
     let storage = &facts.storage;
@@ -101,18 +103,22 @@ pub(crate) fn examine(
             open.push((key, claim));
         }
     }
-    limits::check(record, room, board, facts)?;
+    limits::check(record, room, board, facts, question)?;
     let mut choices: Vec<Choice> = Vec::new();
     let mut unmatched: Vec<(ClaimKey, &Claim)> = Vec::new();
     // The smallest first, for each to get the volume that fits it best.
     open.sort_by(|(one, a), (other, b)| (a.size, one).cmp(&(b.size, other)));
     for (key, claim) in open {
-        let given = board.claims.get(&key).map(|(at, _)| *at == room);
-        let assumed = storage.assumed.node(&key).or(claim.selected.as_deref());
-        let assumed = assumed.filter(|_| !question.ignores_selected).map(|at| at == node.name);
-        match given.or(assumed) {
-            Some(true) => {}
-            Some(false) => {
+        let standing = standing_of(&key, claim, board, facts, question);
+        match standing {
+            Standing::Volume(volume) => {
+                if !volume.is_reached_from(node) {
+                    return Err(Obstacle::NoVolume);
+                }
+            }
+            Standing::Node(at) if at == node.name => {}
+            Standing::Named(at) if at == node.name => provision(storage, claim, node, board)?,
+            Standing::Node(_) | Standing::Named(_) => {
                 // One that several nodes may use is provisioned for one member of a gang; the others
                 // go where its volume can be reached once it is there.
                 let class = storage.classes.get(&claim.class);
@@ -122,10 +128,10 @@ pub(crate) fn examine(
                     return Err(Obstacle::NoVolume);
                 }
             }
-            None if storage.assumed.is_refused(&key, &node.name) => {
+            Standing::Open if storage.assumed.is_refused(&key, &node.name) => {
                 return Err(Obstacle::NoVolume);
             }
-            None => match matching(storage, claim, node, board, &choices) {
+            Standing::Open => match matching(storage, claim, node, board, &choices) {
                 Some(volume) => choices.push((key, Some(volume.name().to_owned()))),
                 None => unmatched.push((key, claim)),
             },
@@ -138,9 +144,43 @@ pub(crate) fn examine(
     Ok(choices)
 }
 
+/// What is settled of a claim that has no volume yet.
+enum Standing<'s> {
+    Open,
+    /// It gets this volume.
+    Volume(&'s Volume),
+    /// It is being provisioned for this node.
+    Node(&'s str),
+    /// It names this node; who has decided so is not known here.
+    Named(&'s str),
+}
+
+fn standing_of<'s>(
+    key: &ClaimKey,
+    claim: &'s Claim,
+    board: &'s Board,
+    facts: &'s Facts,
+    question: Question,
+) -> Standing<'s> {
+    let storage = &facts.storage;
+    let volume = |name: Option<&str>| storage.volumes.get(name?).map(Standing::Volume);
+    if let Some((at, given)) = board.claims.get(key) {
+        let at = board.rooms.get(*at).map_or("", |room| room.name.as_str());
+        return volume(given.as_deref()).unwrap_or(Standing::Node(at));
+    }
+    if question.ignores_selected {
+        return Standing::Open;
+    }
+    if let Some((at, given)) = storage.assumed.binding(key) {
+        return volume(given).unwrap_or(Standing::Node(at));
+    }
+    claim.selected.as_deref().map_or(Standing::Open, Standing::Named)
+}
+
 /// Whether another pod has a claim that is for one pod.
 fn is_in_use(key: &ClaimKey, record: &Record, board: &Board, facts: &Facts, view: View) -> bool {
-    let others = facts.storage.users(key).filter_map(|id| facts.record(id));
+    let stays = |id: &Id| view == View::Now || !board.departed.contains(id);
+    let others = facts.storage.users(key).filter(stays).filter_map(|id| facts.record(id));
     let has_it = |other: &Record| match other.stand() {
         Stand::Bound => view != View::Ever || !other.is_ours,
         Stand::Leaving => view == View::Now,

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{Claim, ClaimKey, Storage};
+use super::{Claim, ClaimKey, Question, Storage};
 use crate::Pod;
-use crate::facts::{Facts, Record};
+use crate::facts::{Facts, Record, Stand};
 use crate::fit::Obstacle;
-use crate::room::Board;
+use crate::room::{Board, View};
+use crate::slots::Id;
 
 /// A volume on a node: its driver, and its handle or the claim that it will be made for.
 type Attached = (String, Result<String, ClaimKey>);
@@ -22,6 +23,7 @@ pub(super) fn check(
     room: usize,
     board: &Board,
     facts: &Facts,
+    question: Question,
 ) -> Result<(), Obstacle> {
     let storage = &facts.storage;
     let Some(room) = board.rooms.get(room) else { return Ok(()) };
@@ -33,8 +35,12 @@ pub(super) fn check(
     if new.is_empty() {
         return Ok(());
     }
-    let others = room.pods.iter().filter_map(|id| facts.record(*id));
-    let others = others.filter(|other| other.pod.uid != record.pod.uid);
+    let stays = |id: &&Id| question.view == View::Now || !board.departed.contains(id);
+    let others = room.pods.iter().filter(stays).filter_map(|id| facts.record(*id));
+    let others = others.filter(|other| {
+        let has_left = question.view != View::Now && other.stand() == Stand::Leaving;
+        other.pod.uid != record.pod.uid && !has_left
+    });
     let mut there: BTreeSet<Attached> =
         others.flat_map(|other| of_pod(storage, &other.pod)).collect();
     // A volume stays on its node for a while after its last pod.
@@ -56,12 +62,14 @@ pub(super) fn check(
 }
 
 fn of_pod<'s>(storage: &'s Storage, pod: &'s Pod) -> impl Iterator<Item = Attached> + 's {
-    storage.claims_of(pod).filter_map(|(key, claim)| of_claim(storage, key, claim))
+    let of_claims = storage.claims_of(pod).filter_map(|(key, claim)| of_claim(storage, key, claim));
+    let inline = pod.disks.iter().map(|(driver, disk)| (driver.clone(), Ok(disk.clone())));
+    of_claims.chain(inline)
 }
 
 fn of_claim(storage: &Storage, key: ClaimKey, claim: &Claim) -> Option<Attached> {
     if let Some(volume) = storage.volumes.get(claim.volume()) {
-        let (driver, handle) = volume.csi.as_ref()?;
+        let (driver, handle) = volume.attached()?;
         return Some((driver.clone(), Ok(handle.clone())));
     }
     let class = storage.classes.get(&claim.class)?;

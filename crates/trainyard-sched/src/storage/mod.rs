@@ -10,6 +10,7 @@ mod cycle;
 mod drivers;
 mod examine;
 mod limits;
+mod migrated;
 mod objects;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,7 @@ pub(crate) use assumed::Assumed;
 pub use assumed::{BindClaim, BindVolume, ClaimWritten, ReleaseClaim};
 pub use drivers::{CsiDriver, CsiNode, CsiStorageCapacity, StorageClass, VolumeAttachment};
 pub(crate) use examine::{Choice, Question, bars, examine, matters};
+pub(crate) use migrated::{Disk, InTree};
 pub use objects::{Claim, Volume};
 
 /// Namespace and name of a claim.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::ClaimKey;
+use super::{ClaimKey, Disk, InTree};
 use crate::affinity::Terms;
 use crate::meta::{Metadata, Owner};
 use crate::selector::Selector;
@@ -169,7 +169,9 @@ pub struct Volume {
     is_available: bool,
     is_leaving: bool,
     /// Driver and handle of a CSI volume.
-    pub(crate) csi: Option<(String, String)>,
+    pub(crate) csi: Option<Disk>,
+    /// The same of a volume of an older kind.
+    in_tree: Option<Disk>,
 }
 
 /// A claim as a volume names it.
@@ -200,6 +202,8 @@ struct VolumeSpec {
     volume_attributes_class_name: Option<String>,
     capacity: BTreeMap<String, String>,
     csi: Option<CsiSource>,
+    #[serde(flatten)]
+    in_tree: InTree,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -234,6 +238,7 @@ impl From<VolumeWire> for Volume {
             attributes: spec.volume_attributes_class_name.unwrap_or_default(),
             is_available: status.phase == "Available",
             csi: spec.csi.map(|csi| (csi.driver, csi.volume_handle)),
+            in_tree: spec.in_tree.attached(),
         }
     }
 }
@@ -255,6 +260,11 @@ impl Volume {
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// The disk that a CSI driver attaches for it.
+    pub(super) fn attached(&self) -> Option<&Disk> {
+        self.csi.as_ref().or(self.in_tree.as_ref())
     }
 
     pub(crate) fn labels(&self) -> &BTreeMap<String, String> {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::{World, member, node_delta};
+use crate::Delta;
 
 fn zoned(world: &mut World, nodes: &[(&str, &str)]) {
     for (name, zone) in nodes {
@@ -95,6 +96,99 @@ fn who_wants_to_be_near_another_comes_after_it() {
 }
 
 #[test]
+fn one_pod_meets_all_terms_of_affinity_or_none() {
+    let mut world = World::new();
+    zoned(&mut world, &[("a", "x"), ("b", "y")]);
+    let there = |name: &str, node: &str, labels: Value| {
+        let mut pod = member(name, "there", 1, &json!({}));
+        pod["metadata"]["labels"] = labels;
+        pod["spec"]["nodeName"] = json!(node);
+        pod
+    };
+    world.pod(there("one", "a", json!({"app": "db"})));
+    world.pod(there("two", "a", json!({"tier": "back"})));
+    group(&mut world, "g", 1, |_, pod| {
+        let term = |labels: Value| json!({"labelSelector": {"matchLabels": labels}, "topologyKey": "zone"});
+        let both = [term(json!({"app": "db"})), term(json!({"tier": "back"}))];
+        let terms = json!({"requiredDuringSchedulingIgnoredDuringExecution": both});
+        pod["spec"]["affinity"] = json!({"podAffinity": terms});
+    });
+    world.decide();
+    assert!(world.said["g-0"].contains("2 node(s) didn't match pod affinity rules"));
+    world.pod(there("both", "b", json!({"app": "db", "tier": "back"})));
+    world.decide();
+    assert_eq!(nodes(&world, "g", 1), ["b"]);
+}
+
+#[test]
+fn namespaces_are_meant_by_their_labels() {
+    let team = |value: &str| {
+        let namespace = json!({"metadata": {"name": "m", "labels": {"team": value}}});
+        Delta::Namespace(Box::new(serde_json::from_value(namespace).unwrap()))
+    };
+    let away = |app: &str| {
+        let mut terms = term(app, "zone");
+        terms["requiredDuringSchedulingIgnoredDuringExecution"][0]["namespaceSelector"] =
+            json!({"matchLabels": {"team": "x"}});
+        json!({"podAntiAffinity": terms})
+    };
+    // Those that are there keep away as well as those that come.
+    for is_there in [true, false] {
+        let mut world = World::new();
+        zoned(&mut world, &[("a", "x")]);
+        let mut other = member("other", "other", 1, &json!({}));
+        other["metadata"]["namespace"] = json!("m");
+        other["metadata"]["labels"] = json!({"app": "other"});
+        other["spec"]["nodeName"] = json!("a");
+        let mut own = json!({});
+        if is_there {
+            // Its own namespace is not meant, and ours has the labels.
+            other["spec"]["affinity"] = away("g");
+        } else {
+            own = away("other");
+        }
+        world.pod(other);
+        let mut ours = json!({"metadata": {"name": "n", "labels": {"team": "x"}}});
+        world.state.apply(team(if is_there { "none" } else { "x" }));
+        let namespace = |value: &Value| {
+            Delta::Namespace(Box::new(serde_json::from_value(value.clone()).unwrap()))
+        };
+        world.state.apply(namespace(&ours));
+        group(&mut world, "g", 1, |_, pod| pod["spec"]["affinity"] = own.clone());
+        world.decide();
+        let words =
+            if is_there { "existing pods anti-affinity" } else { "pod anti-affinity rules" };
+        assert!(world.said["g-0"].contains(words), "{}", world.said["g-0"]);
+        let change = if is_there {
+            ours["metadata"]["labels"] = json!({});
+            namespace(&ours)
+        } else {
+            team("y")
+        };
+        assert!(world.state.is_news(&change));
+        world.state.apply(change.clone());
+        assert!(!world.state.is_news(&change));
+        world.decide();
+        assert_eq!(nodes(&world, "g", 1), ["a"]);
+    }
+}
+
+#[test]
+fn whoever_keeps_others_away_makes_room_for_a_higher_priority() {
+    let mut world = World::new();
+    zoned(&mut world, &[("a", "x")]);
+    group(&mut world, "low", 1, |_, pod| {
+        pod["spec"]["affinity"] = json!({"podAntiAffinity": term("high", "zone")});
+    });
+    world.decide();
+    group(&mut world, "high", 1, |_, pod| pod["spec"]["priority"] = json!(10));
+    world.decide();
+    assert_eq!(world.evicted(), ["low-0"]);
+    world.clear().decide();
+    assert_eq!(nodes(&world, "high", 1), ["a"]);
+}
+
+#[test]
 fn members_are_spread_evenly() {
     let mut world = World::new();
     zoned(&mut world, &[("a", "x"), ("b", "y"), ("c", "y")]);
@@ -112,6 +206,39 @@ fn members_are_spread_evenly() {
     group(&mut world, "g", 1, spread);
     world.decide();
     assert!(world.said["g-0"].contains("missing required label"), "{}", world.said["g-0"]);
+}
+
+#[test]
+fn nodes_that_the_pod_could_not_use_are_no_domains() {
+    let mut world = World::new();
+    zoned(&mut world, &[("a", "x")]);
+    // Cordoned besides: that alone would not leave it out.
+    world.state.apply(node_delta(json!({
+        "metadata": {"name": "b", "labels": {"host": "b", "zone": "y"}},
+        "spec": {"unschedulable": true},
+        "status": {"allocatable": {"cpu": "8", "pods": "110"}},
+    })));
+    group(&mut world, "g", 2, |_, pod| {
+        pod["spec"]["nodeSelector"] = json!({"host": "a"});
+        pod["spec"]["topologySpreadConstraints"] = json!([{"maxSkew": 1, "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "g"}}}]);
+    });
+    world.decide();
+    assert_eq!(nodes(&world, "g", 2), ["a", "a"]);
+}
+
+#[test]
+fn a_selector_of_everybody_counts_nobody_as_with_kube_scheduler() {
+    let mut world = World::new();
+    zoned(&mut world, &[("a", "x"), ("b", "y")]);
+    group(&mut world, "g", 3, |_, pod| {
+        pod["spec"]["nodeSelector"] = json!({"host": "a"});
+        pod["spec"]["topologySpreadConstraints"] = json!([{"maxSkew": 1, "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {},
+            "nodeAffinityPolicy": "Ignore"}]);
+    });
+    world.decide();
+    assert_eq!(nodes(&world, "g", 3), ["a", "a", "a"]);
 }
 
 #[test]

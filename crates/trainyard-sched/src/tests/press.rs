@@ -147,6 +147,30 @@ fn whoever_is_within_its_budget_goes_first_for_preemption_and_for_reclaim() {
 }
 
 #[test]
+fn of_those_beyond_their_budget_the_fewest_go() {
+    let mut world = World::new();
+    world.node("a", "2");
+    world.gang_with("one", 1, &json!({"minMember": 1}), &cpu("1"));
+    // The younger ones, who would go without a budget.
+    world.gang_with("two", 2, &json!({"minMember": 2}), &cpu("500m"));
+    world.decide();
+    for (group, pods) in [("one", 1), ("two", 2)] {
+        let names: Vec<String> = (0..pods).map(|index| format!("{group}-{index}")).collect();
+        let budget = json!({
+            "metadata": {"namespace": "n", "name": group},
+            "spec": {"selector": {"matchExpressions":
+                [{"key": "pod", "operator": "In", "values": names}]}},
+            "status": {"disruptionsAllowed": 0},
+        });
+        world.state.apply(Delta::Budget(Box::new(serde_json::from_value(budget).unwrap())));
+    }
+    world.gang_with("new", 1, &json!({"minMember": 1}), &cpu("1"));
+    world.change("new-0", |pod| pod["spec"]["priority"] = json!(10));
+    world.decide();
+    assert_eq!(world.evicted(), ["one-0"]);
+}
+
+#[test]
 fn a_queue_takes_back_its_share_but_no_more() {
     let mut world = World::new();
     world.node("a", "8").queue("q", &json!({})).queue("r", &json!({}));

@@ -136,12 +136,10 @@ fn ended_pods_free_their_node_and_others_schedulers_pods_count() {
 #[test]
 fn what_cannot_be_honoured_is_refused_and_not_ignored() {
     let mut value = pod_value("p", "1");
-    let term = json!({"topologyKey": "zone", "labelSelector": {},
-        "namespaceSelector": {"matchLabels": {"team": "a"}}});
-    value["spec"]["affinity"] = json!({"podAntiAffinity":
-        {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
+    value["spec"]["resourceClaims"] = json!([{"name": "gpu", "resourceClaimName": "one"}]);
     let mut state = state([node("a", "2"), delta(value)]);
-    assert!(message(&state.decide(0), "p").contains("namespaceSelector"));
+    let said = "spec.resourceClaims cannot be honoured by this scheduler: remove it from the pod";
+    assert_eq!(message(&state.decide(0), "p"), said);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use super::addresses;
+use super::removal::remove_tree;
 use crate::control_plane::cache_root;
 
 /// The files of one cluster, in the user's cache.
@@ -88,12 +89,7 @@ impl Folder {
 
     /// Removes it with all that is in it.
     pub(super) fn remove(&self) -> Result<()> {
-        match fs::remove_dir_all(&self.path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("cannot remove {}", self.path.display()))
-            }
-            _ => Ok(()),
-        }
+        remove_tree(&self.path).with_context(|| format!("cannot remove {}", self.path.display()))
     }
 
     /// Makes the cluster this program's, as long as it holds the file; an error when another has it.

@@ -15,6 +15,7 @@ mod machine;
 mod needs;
 mod node;
 mod ready;
+mod removal;
 mod setup;
 mod started;
 

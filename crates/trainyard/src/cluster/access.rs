@@ -44,10 +44,10 @@ impl Access {
             Some(namespace) => namespace.clone(),
             None => config.default_namespace.clone(),
         };
-        let client = trainyard_operator::connect(config).map_err(|error| {
+        let client = trainyard_operator::connect(config.clone()).map_err(|error| {
             Failure::other(format!("preparing the connection to {server}"), &error)
         })?;
-        Ok(Cluster::new(client, server, namespace, folder))
+        Ok(Cluster::new(client, Some(config), server, namespace, folder))
     }
 
     /// Where the server is, and its folder if it is a yard.

@@ -4,6 +4,7 @@
 
 use http::{Method, Request, Response, header};
 use http_body_util::BodyExt as _;
+use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
 use serde_json::Value;
@@ -126,6 +127,17 @@ impl Cluster {
         accept: &str,
         body: Option<(&str, Vec<u8>)>,
     ) -> Result<Response<Body>, Error> {
+        self.send_by(&self.client, method, path, accept, body).await
+    }
+
+    async fn send_by(
+        &self,
+        client: &Client,
+        method: Method,
+        path: &str,
+        accept: &str,
+        body: Option<(&str, Vec<u8>)>,
+    ) -> Result<Response<Body>, Error> {
         let mut request =
             Request::builder().method(method).uri(path).header(header::ACCEPT, accept);
         let body = match body {
@@ -139,7 +151,7 @@ impl Cluster {
             server: self.server.clone(),
             why: format!("{path:?} is no path: {error}"),
         })?;
-        let sent = self.client.send(request).await;
+        let sent = client.send(request).await;
         let answer = sent.map_err(|error| Error::sending(&self.server, &error))?;
         self.tell_warnings(&answer);
         if answer.status().is_success() {
@@ -276,7 +288,8 @@ impl Cluster {
         Ok(Lines::new(answer.into_body().into_data_stream(), &self.server))
     }
 
-    /// The log of a container, line by line.
+    /// The log of a container, line by line. Whatever is not read yet of it, and of however many others,
+    /// keeps nothing else away.
     pub(crate) async fn log(
         &self,
         pods: &Kind,
@@ -285,7 +298,7 @@ impl Cluster {
         query: &Query,
     ) -> Result<Lines, Error> {
         let path = pods.object(namespace, pod)? + "/log" + &query.text();
-        let answer = self.send(Method::GET, &path, "*/*", None).await?;
+        let answer = self.send_by(self.each(), Method::GET, &path, "*/*", None).await?;
         Ok(Lines::new(answer.into_body().into_data_stream(), &self.server))
     }
 

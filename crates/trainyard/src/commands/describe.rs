@@ -92,11 +92,20 @@ impl Describe {
             let selector = format!("{label}={}", text(object, &["metadata", "name"]));
             let query = Query::default().with("labelSelector", selector);
             let namespace = text(object, &["metadata", "namespace"]);
-            let pods = cluster.objects(kinds.known("pods")?, Some(namespace), &query).await?;
+            let pods = cluster.objects(kinds.known("pods")?, Some(namespace), &query).await;
+            let (pods, unseen) = match pods {
+                Ok(pods) => (pods, None),
+                // The job itself is worth showing all the same.
+                Err(error) if error.code() == 403 => (Vec::new(), Some(error)),
+                Err(error) => return Err(error.into()),
+            };
             if kind.is_tfjob() {
                 job::describe(&mut sheet, object, &pods);
             } else {
                 volcano::describe(&mut sheet, object, &pods);
+            }
+            if let Some(error) = unseen {
+                sheet.field("Pods", &format!("not seen: {error}"));
             }
         } else if kind.group.is_empty() && kind.kind == "Pod" {
             pod::describe(&mut sheet, object);
@@ -131,12 +140,15 @@ impl Describe {
         let mut found = match cluster.objects(kinds.known("events.v1")?, namespace, &query).await {
             Ok(found) => found,
             // Not everybody may see events; the rest is worth showing all the same.
-            Err(error) if error.code() == 403 => return Ok(()),
+            Err(error) if error.code() == 403 => {
+                sheet.field("Events", &format!("not seen: {error}"));
+                return Ok(());
+            }
             Err(error) => return Err(error.into()),
         };
         found.retain(|event| {
             if let Some(subject) = &subject {
-                subject.is_in(event)
+                subject.is_in(event) && !events::precedes(event, object)
             } else {
                 // A node's events carry its name for a UID.
                 let about = text(event, &["involvedObject", "uid"]);

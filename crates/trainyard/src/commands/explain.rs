@@ -6,10 +6,12 @@ mod groups;
 mod namespace_view;
 mod words;
 
+use std::fmt::Write as _;
+
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use trainyard_operator::scheduler::{Explanation, GroupKey};
+use trainyard_operator::scheduler::{Constraint, Explanation, GroupKey};
 use trainyard_operator::{Denied, Error, scheduler};
 
 use super::events::Subject;
@@ -17,7 +19,8 @@ use super::job;
 use crate::cluster::{self, Access, Cluster, Kind, Kinds, Query};
 use crate::failure::Failure;
 use crate::output;
-use crate::present::text;
+use crate::present::{events, text};
+use crate::run::words::some;
 use namespace_view::NamespaceView;
 
 /// The role that allows to read everything that explaining takes, as `trainyard manifests` prints it.
@@ -44,6 +47,10 @@ pub(crate) struct Explain {
     access: Access,
 }
 
+/// Groups of one job that are explained one by one, and those that are only named.
+const EACH: usize = 5;
+const NAMED: usize = 6;
+
 /// How it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
@@ -60,35 +67,28 @@ impl Explain {
             let mut related = related(&cluster, &kinds, &kind, &object).await?;
             let wanted = groups::of(&kind, &object, &related.groups, &related.pods);
             let explained = self.ask(&cluster, &wanted, &mut related.denied).await?;
-            let name = text(&object, &["metadata", "name"]);
-            let subject = format!("{}/{name}", kind.word());
-            if !related.denied.is_empty() {
-                let events = events(&cluster, &kinds, &kind, &object, &mut related.denied).await?;
-                let Related { groups, pods, denied } = &related;
-                let view = NamespaceView::of(&kind, &object, groups, pods, &events, denied);
-                return if self.output == Form::Json {
-                    let mut shown = json!({"groups": explained});
-                    view.add_to(&mut shown);
-                    print_json(&cluster, &kind, name, shown)
-                } else {
-                    output::print(&view.text(&subject, Timestamp::now()))
-                };
-            }
+            let events = related.events(&cluster, &kinds, &kind, &object).await?;
+            let Related { groups, pods, denied } = &related;
+            let view = NamespaceView::of(&kind, &object, groups, pods, &events, denied);
             if self.output == Form::Json {
-                return print_json(&cluster, &kind, name, json!({"groups": explained}));
+                let mut shown = json!({"groups": explained});
+                if view.is_needed() {
+                    view.add_to(&mut shown);
+                }
+                return print_json(&cluster, &kind, text(&object, &["metadata", "name"]), shown);
+            }
+            let subject = format!("{}/{}", kind.word(), text(&object, &["metadata", "name"]));
+            let waits_for_nodes =
+                explained.iter().any(|why| why.waiting > 0 || why.constraint != Constraint::None);
+            if !waits_for_nodes && view.is_needed() {
+                return output::print(&view.text(&subject, Timestamp::now()));
             }
             if explained.is_empty() {
                 let why = groups::why_none(&kind, &object);
                 return output::print(&format!("{subject}: {why}\n"));
             }
-            let now = Timestamp::now().as_second();
-            let several = explained.len() > 1;
-            for why in &explained {
-                let subject =
-                    if several { format!("pod/{}", why.group.name()) } else { subject.clone() };
-                output::print(&words::told(&subject, why, now))?;
-            }
-            Ok(())
+            output::print(&told(&subject, &explained, Timestamp::now()))?;
+            output::print(&view.starting(Timestamp::now()))
         })
     }
 
@@ -101,22 +101,21 @@ impl Explain {
         denied: &mut Vec<Denied>,
     ) -> Result<Vec<Explanation>, Failure> {
         let options = scheduler::Options { names: self.schedulers.clone(), ..Default::default() };
-        let mut explained = Vec::new();
-        for group in wanted {
-            let (namespace, name) = (group.namespace(), group.name());
-            match scheduler::explain(cluster.client(), &options, namespace, name).await {
-                Ok(why) => explained.push(why),
-                // It has ended meanwhile, or somebody else schedules it.
-                Err(Error::NoGroup { .. }) => {}
-                Err(Error::Forbidden { denied: missing }) => {
-                    denied.retain(|one| missing.iter().all(|new| new.resource != one.resource));
-                    denied.extend(missing);
-                    return Ok(Vec::new());
-                }
-                Err(error) => return Err(Failure::other("reading what is there", &error)),
-            }
+        let named: Vec<(&str, &str)> =
+            wanted.iter().map(|group| (group.namespace(), group.name())).collect();
+        if named.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(explained)
+        // Of those that are not there any more, or that somebody else schedules, nothing is said.
+        match scheduler::explain_each(cluster.client(), &options, &named).await {
+            Ok(explained) => Ok(explained),
+            Err(Error::Forbidden { denied: missing }) => {
+                denied.retain(|one| missing.iter().all(|new| new.resource != one.resource));
+                denied.extend(missing);
+                Ok(Vec::new())
+            }
+            Err(error) => Err(Failure::other("reading what is there", &error)),
+        }
     }
 
     /// What is meant: a job first, then a group, then a pod.
@@ -179,23 +178,55 @@ async fn related(
     Ok(related)
 }
 
-/// The events of what is explained, as far as they may be read.
-async fn events(
-    cluster: &Cluster,
-    kinds: &Kinds,
-    kind: &Kind,
-    object: &Value,
-    denied: &mut Vec<Denied>,
-) -> Result<Vec<Value>, Failure> {
-    let subject = kind.is_training().then(|| Subject::of(kind, object));
-    let events = kinds.known("events.v1")?;
-    let mut found = readable(cluster, events, "events", &Query::default(), denied).await?;
-    found.retain(|event| match &subject {
-        Some(subject) => subject.is_in(event),
-        None => event["involvedObject"]["uid"] == object["metadata"]["uid"],
-    });
-    crate::present::events::sort(&mut found);
-    Ok(found)
+impl Related {
+    /// The events of what is explained, as far as they may be read; none where nothing is told of them.
+    async fn events(
+        &mut self,
+        cluster: &Cluster,
+        kinds: &Kinds,
+        kind: &Kind,
+        object: &Value,
+    ) -> Result<Vec<Value>, Failure> {
+        let Self { groups, pods, denied } = self;
+        if !NamespaceView::of(kind, object, groups, pods, &[], denied).is_needed() {
+            return Ok(Vec::new());
+        }
+        let subject = kind.is_training().then(|| Subject::of(kind, object));
+        let of_events = kinds.known("events.v1")?;
+        let mut unread = Vec::new();
+        let mut found =
+            readable(cluster, of_events, "events", &Query::default(), &mut unread).await?;
+        if !denied.is_empty() {
+            denied.extend(unread);
+        }
+        found.retain(|event| match &subject {
+            Some(subject) => subject.is_in(event) && !events::precedes(event, object),
+            None => event["involvedObject"]["uid"] == object["metadata"]["uid"],
+        });
+        events::sort(&mut found);
+        Ok(found)
+    }
+}
+
+/// What is said of all groups; of many that wait each for itself only the first are explained.
+fn told(subject: &str, explained: &[Explanation], now: Timestamp) -> String {
+    let now = now.as_second();
+    if let [why] = explained {
+        return words::told(subject, why, now);
+    }
+    let of = |why: &Explanation| words::told(&format!("pod/{}", why.group.name()), why, now);
+    let mut text: String = explained.iter().take(EACH).map(of).collect();
+    let rest = explained.get(EACH..).unwrap_or_default();
+    if !rest.is_empty() {
+        let names: Vec<String> = rest.iter().map(|why| why.group.name().to_owned()).collect();
+        let _ = writeln!(
+            text,
+            "{subject}: {} more wait: {}; `-o json` tells of each",
+            rest.len(),
+            some(&names, NAMED)
+        );
+    }
+    text
 }
 
 /// The objects of a kind in the namespace; none where they may not be listed, which is noted.

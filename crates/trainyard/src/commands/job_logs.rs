@@ -2,14 +2,17 @@
 //!
 //! Owns the flags and which way is taken; the ways themselves are beside.
 
+mod absent;
+mod before;
 pub(crate) mod find;
 mod follow;
 mod gone;
 mod kept;
 mod missing;
 mod once;
-pub(crate) mod pods;
+mod pods;
 pub(crate) mod source;
+pub(crate) mod wait;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,7 +61,7 @@ pub(crate) struct Logs {
     /// With each line's time
     #[arg(long)]
     timestamps: bool,
-    /// The run before the present one, of each replica
+    /// The run before the present one, of each replica; of pods that were replaced, what became of them
     #[arg(short, long, conflicts_with_all = ["follow", "all"])]
     previous: bool,
     /// Earlier runs too, those of pods that are gone included
@@ -95,7 +98,7 @@ impl Logs {
             if self.follow {
                 follow::run(self, &cluster, &found, kept.as_deref(), painter).await
             } else {
-                once::run(self, &cluster, &found, kept.as_deref(), painter).await
+                once::run(self, &cluster, &found, kept.as_deref(), painter, None).await
             }
         })
     }

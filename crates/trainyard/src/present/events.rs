@@ -37,6 +37,14 @@ pub(crate) fn sort(events: &mut [Value]) {
     });
 }
 
+/// Whether an event is older than an object of the name that it is about: it tells of another one.
+pub(crate) fn precedes(event: &Value, object: &Value) -> bool {
+    let made = time(&object["metadata"]["creationTimestamp"]);
+    // The clock of a node may be behind; that of the server is in both.
+    let last = last(event).max(time(&event["metadata"]["creationTimestamp"]));
+    last.zip(made).is_some_and(|(last, made)| last < made)
+}
+
 /// How long ago it was, and how often: `3s`, `2m (x5 over 10m)`.
 pub(crate) fn seen(event: &Value, now: Timestamp) -> String {
     let last = last_value(event).map_or_else(|| "<unknown>".to_owned(), |value| ago(value, now));
@@ -60,7 +68,8 @@ pub(crate) fn when(event: &Value, now: Timestamp) -> String {
     }
 }
 
-fn count(event: &Value) -> Option<i64> {
+/// How often it has happened, where it is counted.
+pub(crate) fn count(event: &Value) -> Option<i64> {
     event["series"]["count"].as_i64().or_else(|| event["count"].as_i64())
 }
 
@@ -145,6 +154,10 @@ mod tests {
         let told = described(&events[1..], now, false);
         assert_eq!(told[2].last().map(String::as_str), Some("again\n  and again"));
         assert_eq!(last(&json!({})), None);
+        let made = |at: &str| json!({"metadata": {"creationTimestamp": at}});
+        assert!(precedes(&events[0], &made("2026-01-01T00:00:31Z")));
+        assert!(!precedes(&events[0], &made("2026-01-01T00:00:30Z")));
+        assert!(!precedes(&events[0], &json!({})));
         assert_eq!(seen(&json!({}), now), "<unknown>");
     }
 }

@@ -13,6 +13,11 @@ pub(crate) fn ago(value: &Value, now: Timestamp) -> String {
     trainyard_apiserver::age(Some(value), now)
 }
 
+/// The same of a time that has been read.
+pub(crate) fn since(then: Timestamp, now: Timestamp) -> String {
+    ago(&then.to_string().into(), now)
+}
+
 /// How long it took from one time to another; none when one is not known.
 pub(crate) fn between(from: &Value, to: &Value) -> Option<String> {
     let to = time(to)?;

@@ -311,7 +311,7 @@ pub(crate) mod tests {
     fn who_waits_for_a_node_while_nobody_runs_waits_for_ever() {
         let mut board = board(&["worker-0", "worker-1"]);
         let unplaced = |name: &str| {
-            let mut pod = pod(name, name, "Pending", &Value::Null);
+            let mut pod = pod(name, name, "Pending", &json!({"name": "tensorflow"}));
             pod["status"]["conditions"] = json!([{"type": "PodScheduled", "status": "False",
                 "reason": "Unschedulable", "message": "no node matches the selector"}]);
             pod

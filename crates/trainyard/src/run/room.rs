@@ -276,7 +276,7 @@ mod tests {
         let (problem, hint) = short(1, &json!({"requests": {"memory": "10Gi"}}));
         assert!(problem.contains("10.0 Gi memory in one pod"), "{problem}");
         assert!(problem.contains("2.0 Gi too little"), "{problem}");
-        assert_eq!(hint, "what would fit: memory 8192Mi in each pod");
+        assert_eq!(hint, "what would fit: memory 8Gi in each pod");
         let (problem, hint) = short(2, &json!({"limits": {"nvidia.com/gpu": 1}}));
         assert_eq!(problem, "mnist asks for 2 nvidia.com/gpu and this machine has none");
         assert!(hint.contains("`--without nvidia.com/gpu`"), "{hint}");

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use trainyard_sched::Amounts;
+
 /// An amount of a resource: processor in thousandths, memory and storage in bytes, others in units.
 pub(crate) fn amount(resource: &str, number: i64) -> String {
     match resource {
@@ -13,14 +15,9 @@ pub(crate) fn amount(resource: &str, number: i64) -> String {
     }
 }
 
-/// The same as a manifest has it.
+/// The same as a manifest has it, rounded down.
 pub(crate) fn written(resource: &str, number: i64) -> String {
-    match resource {
-        "cpu" if number % 1000 == 0 => (number / 1000).to_string(),
-        "cpu" => format!("{number}m"),
-        "memory" => format!("{}Mi", number >> 20),
-        _ => number.to_string(),
-    }
+    trainyard_sched::written(resource, Amounts::rounded(resource, number))
 }
 
 fn tenths(number: i64) -> String {
@@ -88,6 +85,7 @@ mod tests {
         assert_eq!(written("cpu", 2000), "2");
         assert_eq!(written("cpu", 750), "750m");
         assert_eq!(written("memory", 3 << 29), "1536Mi");
+        assert_eq!(written("memory", (8 << 30) + 5), "8Gi");
         assert_eq!(bytes(12), "12 B");
     }
 

@@ -1,5 +1,10 @@
 //! `logs` of jobs whose pods run on this machine.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::process::run;
 use crate::yard::Yard;
 
 fn job(name: &str, policy: &str, script: &str) -> String {
@@ -73,4 +78,48 @@ fn earlier_runs_are_there_and_a_failure_is_explained() {
     for part in ["Failure:\n", "  Exit Code:    137\n", "tensorflow: exit code 137 ("] {
         assert!(text.contains(part), "{part}\n--- in\n{text}");
     }
+}
+
+#[test]
+fn a_pod_that_was_deleted_leaves_its_traces_and_no_log() {
+    let yard = Yard::with(&["--nodes=here", "--image=shell=host"]);
+    yard.apply(&job("gone", "OnFailure", "echo begin; sleep 60"));
+    yard.out(&["wait", "gone", "--for=condition=Running", "--timeout=60s"]);
+    let uid = || yard.out(&["get", "pod", "gone-worker-1", "-o", "jsonpath={.metadata.uid}"]);
+    let before = uid();
+    yard.out(&["delete", "pod", "gone-worker-1"]);
+    yard.out(&["wait", "pod/gone-worker-1", "--for=create", "--timeout=60s"]);
+    yard.out(&["wait", "pod/gone-worker-1", "--for=condition=Ready", "--timeout=60s"]);
+    assert_ne!(uid(), before);
+    let foreign = yard.foreign_kubeconfig();
+    let ended = run(&["logs", "gone", "--previous", &foreign]);
+    assert_eq!((ended.code, ended.out.as_str()), (1, ""), "{}", ended.err);
+    let said = "not shown: worker-1: the pod before the present one is gone, and a cluster keeps the logs of \
+        deleted pods nowhere\n  worker-1: its present pod was made ";
+    assert!(ended.err.starts_with(said), "{}", ended.err);
+    assert!(ended.err.contains("gone-worker-1 has been "), "{}", ended.err);
+    // This machine's yard has kept it.
+    assert_eq!(yard.out(&["logs", "gone", "--previous"]), "begin\n");
+}
+
+#[test]
+fn many_long_logs_are_merged_side_by_side() {
+    let yard = Yard::with(&["--nodes=here", "--image=shell=host"]);
+    let script = "i=0; while [ $i -lt 60 ]; do i=$((i+1)); head -c 60000 /dev/zero | tr \\000 x; \
+        echo; done";
+    let manifest = job("long", "Never", "SCRIPT").replace("'SCRIPT'", &format!("{script:?}"));
+    let manifest = manifest.replace("  runPolicy:", "  successPolicy: AllWorkers\n  runPolicy:");
+    yard.apply(&manifest.replace("replicas: 2", "replicas: 6"));
+    yard.out(&["wait", "long", "--timeout=120s"]);
+    let child = yard.command(&["logs", "long"]).stdout(Stdio::piped()).spawn();
+    let mut child = child.expect("the command starts");
+    let out = child.stdout.take().expect("standard output is piped");
+    let (sender, lines) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = sender.send(BufReader::new(out).lines().map_while(Result::ok).count());
+    });
+    let count = lines.recv_timeout(Duration::from_mins(1));
+    let _ = child.kill();
+    let _ = child.wait();
+    assert_eq!(count, Ok(360), "nothing may wait for what is not read yet");
 }

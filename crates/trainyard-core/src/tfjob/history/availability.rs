@@ -3,10 +3,11 @@
 use trainyard_api::{ConditionType, ReplicaStatus, ReplicaType};
 
 use super::{World, view};
-use crate::{phase::Phase, tfjob::indexes, view::PodView};
+use crate::{end::open_until, phase::Phase, tfjob::indexes, view::PodView};
 
 /// S10: a job at rest that says that it runs has no replica that started and does not run now; one
-/// whose replicas all run does not say anything else.
+/// whose replicas all run does not say anything else. S11: it names every replica whose node cannot be reached,
+/// whether it had started or not.
 pub(super) fn check_running(w: &World) {
     let status = w.typed();
     let ended = w.deleted || status.is_finished() || w.spec["runPolicy"]["suspend"] == true;
@@ -26,9 +27,15 @@ pub(super) fn check_running(w: &World) {
             let pod = w.pods.get(&name).map(|_| view(w, &name));
             let has_succeeded = pod.as_ref().is_some_and(|pod| pod.phase == Phase::Succeeded);
             let done = completed.contains(&index) || has_succeeded;
+            if pod.as_ref().is_some_and(|pod| pod.unreachable.is_some()) && !done {
+                let replica = name.trim_start_matches("j-");
+                let mut named = status.unavailable_replicas.iter().map(|one| one.replica.as_str());
+                assert!(named.any(|one| one == replica), "S11: {name} is not named");
+                assert!(!status.is(ConditionType::Running), "S11: {name} is unreachable");
+            }
             // One that was deleted at its end may have been stopped.
             let is_leaving = pod.as_ref().is_some_and(|pod| pod.deletion.is_some());
-            let runs = pod.is_some_and(|pod| is_up(&pod, status.attempt));
+            let runs = pod.is_some_and(|pod| is_up(w, &pod, status.attempt));
             all_run &= runs || (done && !is_leaving);
             some_run |= runs;
             let says = status.is(ConditionType::Running);
@@ -41,8 +48,11 @@ pub(super) fn check_running(w: &World) {
     }
 }
 
-fn is_up(pod: &PodView, attempt: i64) -> bool {
-    pod.phase == Phase::Running
+/// Whether the pod runs, or has ended in a way that nobody can judge yet.
+fn is_up(w: &World, pod: &PodView, attempt: i64) -> bool {
+    let until = open_until(pod, w.config.final_phase_ms);
+    let is_open = pod.phase == Phase::Failed && until.is_some_and(|until| w.now < until);
+    (pod.phase == Phase::Running || is_open)
         && pod.deletion.is_none()
         && pod.unreachable.is_none()
         && pod.attempt == attempt

@@ -11,6 +11,8 @@ use crate::effort::of_time;
 #[derive(Debug, Clone)]
 enum Move {
     Settle,
+    /// The operator looks; counts may be held back.
+    Look,
     /// The operator stops after so many writes of a plan.
     Crash(usize),
     StartAll,
@@ -32,6 +34,7 @@ fn replicas_that_restart_in_place() -> impl Strategy<Value = Move> {
     let pod = any::<usize>;
     prop_oneof![
         4 => Just(Move::Settle),
+        4 => Just(Move::Look),
         2 => (0..4usize).prop_map(Move::Crash),
         4 => Just(Move::StartAll),
         6 => pod().prop_map(Move::InPlace),
@@ -39,7 +42,7 @@ fn replicas_that_restart_in_place() -> impl Strategy<Value = Move> {
         1 => pod().prop_map(Move::Evict),
         2 => pod().prop_map(Move::Delete),
         2 => Just(Move::FinishDeletions),
-        1 => pod().prop_map(Move::Vanish),
+        3 => pod().prop_map(Move::Vanish),
         1 => prop::sample::select(vec![500, 12_000]).prop_map(Move::Pass),
     ]
 }
@@ -78,11 +81,14 @@ fn take(w: &mut World, step: &Move) {
     };
     match (step, pod) {
         (Move::Settle, _) => w.settle_counts(),
+        (Move::Look, _) => drop(w.settle()),
         (Move::Crash(writes), _) => {
             let plan = w.plan();
             for write in plan.writes().take(*writes).cloned().collect::<Vec<_>>() {
                 w.write(&write);
             }
+            // The operator that comes after has seen nobody go.
+            w.departed.clear();
         }
         (Move::StartAll, _) => w.start_all(),
         (Move::CutGracePeriods, _) => w.cut_grace_periods(),
@@ -103,7 +109,7 @@ fn take(w: &mut World, step: &Move) {
                 w.publish_end(&pod);
             }
         }
-        (Move::Vanish(_), Some(pod)) => drop(w.pods.remove(&format!("j-{pod}"))),
+        (Move::Vanish(_), Some(pod)) => w.vanish(&pod),
         _ => {}
     }
 }
@@ -114,7 +120,8 @@ fn shown(w: &World) -> BTreeMap<String, i64> {
         let count = pod["status"]["containerStatuses"][0]["restartCount"].as_i64();
         (pod["metadata"]["uid"].as_str().unwrap().to_owned(), count.unwrap_or(0))
     };
-    w.pods.values().map(of).collect()
+    let gone = w.departed.iter().map(|pod| (pod.uid.to_string(), pod.restarts()));
+    w.pods.values().map(of).chain(gone).collect()
 }
 
 fn raise(known: &mut BTreeMap<String, i64>, shown: BTreeMap<String, i64>) {

@@ -20,6 +20,10 @@ pub(super) enum Step {
     Delete(usize),
     /// The control plane loses the pod's node, or finds it again.
     Node(usize, bool),
+    /// The pod's node is lost, and only the node says so.
+    Silence(usize),
+    /// All such nodes are back.
+    FindNodes,
     Vanish(usize),
     InPlace(usize, i64),
     FinishDeletions,
@@ -61,6 +65,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => any::<usize>().prop_map(Step::Evict),
         1 => any::<usize>().prop_map(Step::Delete),
         2 => (any::<usize>(), any::<bool>()).prop_map(|(pod, is_lost)| Step::Node(pod, is_lost)),
+        1 => any::<usize>().prop_map(Step::Silence),
+        1 => Just(Step::FindNodes),
         1 => any::<usize>().prop_map(Step::Vanish),
         1 => (any::<usize>(), 1..3i64).prop_map(|(pod, count)| Step::InPlace(pod, count)),
         2 => Just(Step::FinishDeletions),

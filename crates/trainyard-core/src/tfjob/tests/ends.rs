@@ -172,6 +172,9 @@ fn finished_pods_are_kept_for_their_logs_before_their_phase_says_that_they_are()
         w.settle();
         w.terminate("evaluator-0", 0);
         w.terminate("worker-0", code);
+        if code != 0 {
+            w.pass_ms(5_000);
+        }
         w.settle();
         let ended = w.conditions();
         assert_eq!(ended.last().unwrap(), &format!("{condition} T"), "{policy} {code}");
@@ -194,6 +197,9 @@ fn a_finished_pod_whose_phase_is_never_published_counts_once() {
     w.terminate("worker-1", 137);
     w.settle_counts();
     assert_eq!(w.status["replicaStatuses"]["Worker"]["succeeded"], 1);
+    assert_eq!(w.typed().restarts, 0, "it may have been evicted");
+    w.pass_ms(5_000);
+    w.settle_counts();
     assert_eq!(w.typed().restarts, 1);
     w.delete_pod("worker-0");
     w.settle_counts();
@@ -202,4 +208,102 @@ fn a_finished_pod_whose_phase_is_never_published_counts_once() {
     w.settle_counts();
     assert_eq!(w.pod_names(), ["j-chief-0", "j-worker-1"], "completed work is not done again");
     assert_eq!(w.typed().restarts, 1);
+}
+
+#[test]
+fn a_program_whose_end_nobody_can_judge_yet_is_taken_for_one_that_runs() {
+    let mut w = World::with(&[("Worker", 2, "Never")]);
+    w.settle();
+    w.start_all();
+    w.settle_counts();
+    let plan = w.settle();
+    assert_eq!(plan.requeue_at, None, "nothing is waited for");
+    w.terminate("worker-1", 143);
+    let plan = w.settle();
+    assert_eq!(w.conditions(), ["Created T", "Running T"]);
+    assert_eq!(w.status["replicaStatuses"]["Worker"]["active"], 2);
+    assert_eq!(plan.requeue_at.map(|at| at.duration_since(w.now).as_secs()), Some(5));
+    assert!(w.typed().unavailable_replicas.is_empty());
+    w.pass_ms(1_000);
+    w.publish_end("worker-1");
+    w.settle();
+    assert_eq!(w.conditions(), ["Created T", "Running F", "Failed T"]);
+}
+
+#[test]
+fn an_ended_program_is_judged_although_its_kubelet_never_publishes_the_phase() {
+    let mut w = World::with(&[("Worker", 2, "Never")]);
+    w.settle();
+    w.start_all();
+    w.settle();
+    w.terminate("worker-1", 1);
+    let at = w.settle().requeue_at.unwrap();
+    w.now = at;
+    w.settle();
+    assert_eq!(w.conditions().last().unwrap(), "Failed T");
+}
+
+#[test]
+fn success_waits_for_no_phase() {
+    let mut w = World::with(&[("Worker", 1, "Never")]);
+    w.settle();
+    w.start_all();
+    w.settle();
+    w.terminate("worker-0", 0);
+    w.settle();
+    assert_eq!(w.conditions().last().unwrap(), "Succeeded T");
+}
+
+#[test]
+fn a_native_sidecar_neither_fails_a_job_nor_undoes_its_success() {
+    for policy in ["Never", "ExitCode", "OnFailure"] {
+        let mut w = World::with(&[("Worker", 1, policy)]).policy("backoffLimit", 0);
+        w.spec["tfReplicaSpecs"]["Worker"]["template"]["spec"]["initContainers"] =
+            json!([{"name": "proxy", "image": "p", "restartPolicy": "Always"}]);
+        w.settle();
+        let sidecar = |w: &mut World, state: Value, restarts: i64| {
+            w.pod("worker-0")["status"]["initContainerStatuses"] =
+                json!([{"name": "proxy", "restartCount": restarts, "state": state}]);
+        };
+        let ended = |code: i64| json!({"terminated": {"exitCode": code, "reason": "Error"}});
+        // It starts badly, is started again, and is stopped when the training is over.
+        sidecar(&mut w, ended(1), 0);
+        w.settle_counts();
+        assert_eq!(w.conditions(), ["Created T"], "{policy}");
+        w.start("worker-0");
+        sidecar(&mut w, json!({"running": {}}), 3);
+        w.settle_counts();
+        assert_eq!(w.conditions(), ["Created T", "Running T"], "{policy}");
+        assert_eq!(w.typed().restarts, 0, "{policy}");
+        w.terminate("worker-0", 0);
+        sidecar(&mut w, ended(143), 3);
+        w.settle_counts();
+        assert_eq!(w.conditions().last().unwrap(), "Succeeded T", "{policy}");
+    }
+}
+
+#[test]
+fn a_job_whose_init_container_fails_has_never_run() {
+    let mut w = World::with(&[("Worker", 1, "Never")]);
+    w.spec["tfReplicaSpecs"]["Worker"]["template"]["spec"]["initContainers"] =
+        json!([{"name": "fetch", "image": "f"}]);
+    w.settle();
+    // Its kubelet shows the end some time before the phase that follows from it.
+    let now = w.now.to_string();
+    w.pod("worker-0")["status"] = json!({
+        "phase": "Pending",
+        "initContainerStatuses": [
+            {"name": "fetch", "state": {"terminated": {
+                "exitCode": 3, "reason": "Error", "finishedAt": now,
+            }}},
+        ],
+        "containerStatuses": [
+            {"name": "tensorflow", "state": {"waiting": {"reason": "PodInitializing"}}},
+        ],
+    });
+    w.settle_counts();
+    assert_eq!(w.conditions(), ["Created T"]);
+    w.pod("worker-0")["status"]["phase"] = json!("Failed");
+    w.settle_counts();
+    assert_eq!(w.conditions(), ["Created T", "Failed T"]);
 }

@@ -2,11 +2,13 @@
 
 mod availability;
 mod causes;
+mod departed;
 mod ends;
 mod gang_rules;
 mod gangs;
 mod lifecycle;
 mod limits;
+mod lost_nodes;
 mod refusals;
 mod restarts;
 mod scaling;

@@ -87,6 +87,21 @@ fn the_start_timeout_quotes_the_refusal() {
 }
 
 #[test]
+fn a_refusal_is_over_when_the_replicas_are_not_asked_for_any_more() {
+    let mut w = World::with(&[("Worker", 1, "OnFailure")]);
+    w.settle();
+    w.start_all();
+    w.settle_counts();
+    w.spec["tfReplicaSpecs"]["Worker"]["replicas"] = json!(4);
+    w.settle_refused(QUOTA);
+    assert_eq!(w.conditions(), ["Created T", "Running T", "ReplicaFailure T"]);
+    w.spec["tfReplicaSpecs"]["Worker"]["replicas"] = json!(1);
+    w.settle();
+    assert_eq!(w.create_failure.as_deref(), Some(QUOTA), "nobody has created anything since");
+    assert_eq!(w.conditions(), ["Created T", "Running T"]);
+}
+
+#[test]
 fn a_suspended_job_is_refused_nothing() {
     let mut w = World::with(&[("Worker", 2, "Never")]);
     w.settle_refused(QUOTA);
@@ -116,6 +131,52 @@ fn a_change_of_an_ended_job_is_seen_and_said_to_do_nothing_once() {
     w.settle();
     assert_eq!((w.events.len(), w.status_writes), (told, writes + 1), "once");
     assert_eq!(w.creates.len(), 1);
+}
+
+#[test]
+fn changes_of_the_clean_up_take_effect_after_the_end_and_are_not_warned_of() {
+    let mut w = World::with(&[("Worker", 2, "Never")]);
+    w.settle();
+    w.start_all();
+    w.exit("worker-0", 0);
+    w.settle();
+    w.finish_deletions();
+    let warned =
+        |w: &World| w.reasons().iter().filter(|one| **one == "TFJobAlreadyFinished").count();
+    let mut w = w.policy("ttlSecondsAfterFinished", 100).policy("cleanPodPolicy", "All");
+    w.generation += 1;
+    w.settle();
+    assert_eq!((w.typed().observed_generation, warned(&w)), (Some(2), 0));
+    assert_eq!((w.pods.len(), w.deleted), (0, false));
+    w.spec["tfReplicaSpecs"]["Worker"]["replicas"] = json!(4);
+    w.generation += 1;
+    w.settle();
+    assert_eq!((w.typed().observed_generation, warned(&w)), (Some(3), 1));
+    w = w.policy("ttlSecondsAfterFinished", 10);
+    w.generation += 1;
+    w.settle();
+    assert_eq!((w.typed().observed_generation, warned(&w)), (Some(4), 1), "warned of once");
+    w.pass_ms(10_000);
+    w.settle();
+    assert!(w.deleted);
+}
+
+#[test]
+fn a_change_of_a_job_that_ended_under_an_older_operator_is_warned_of_once() {
+    let mut w = World::with(&[("Worker", 1, "Never")]);
+    w.settle();
+    w.start_all();
+    w.exit("worker-0", 0);
+    w.settle();
+    w.status.as_object_mut().unwrap().remove("endedSpec");
+    assert!(w.plan().is_idle());
+    for seconds in [100, 200] {
+        w = w.policy("ttlSecondsAfterFinished", seconds);
+        w.generation += 1;
+        w.settle();
+    }
+    let warned = w.reasons().iter().filter(|one| **one == "TFJobAlreadyFinished").count();
+    assert_eq!(warned, 1, "nobody knows what was changed first");
 }
 
 #[test]

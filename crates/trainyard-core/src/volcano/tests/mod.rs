@@ -3,8 +3,10 @@
 mod commands;
 mod crash;
 mod happy;
+mod lost_nodes;
 mod pods;
 mod policies;
+mod refusals;
 mod restarts;
 mod scaling;
 mod waiting;

@@ -182,3 +182,43 @@ fn contradictory_policies_never_loop() {
     }
     assert_eq!((w.phase(), w.typed().retry_count), (Failed, 3));
 }
+
+/// A job with this policy, one of whose pods has ended as far as its containers say.
+fn with_an_ended_pod(event: &str) -> World {
+    let mut spec = json!({"tasks": [task("a", 2)]});
+    spec["tasks"][0]["template"]["spec"]["restartPolicy"] = "Never".into();
+    spec["policies"] = json!([{"event": event, "action": "RestartJob"}]);
+    let mut w = World::running(spec);
+    w.terminate("a-0", 143);
+    let plan = w.settle();
+    assert_eq!((w.phase(), w.typed().running, w.typed().failed), (Running, 2, 0));
+    assert_eq!(plan.requeue_at.map(|at| at.duration_since(w.now).as_secs()), Some(5));
+    w
+}
+
+#[test]
+fn an_eviction_is_one_although_the_containers_were_seen_to_end_before() {
+    for reason in ["Evicted", "Terminated", "OutOfcpu"] {
+        let mut w = with_an_ended_pod("PodEvicted");
+        w.pass_ms(1_000);
+        w.pod("a-0")["status"]["phase"] = "Failed".into();
+        w.pod("a-0")["status"]["reason"] = reason.into();
+        w.settle();
+        assert_eq!(w.phase(), Restarting, "{reason}");
+    }
+}
+
+#[test]
+fn a_failure_is_one_when_nobody_else_claims_it() {
+    let published = |w: &mut World| w.pod("a-0")["status"]["phase"] = "Failed".into();
+    // A kubelet that is frozen does not publish the phase.
+    let frozen = |w: &mut World| w.pass_ms(5_000);
+    for then in [published as fn(&mut World), frozen] {
+        for (event, phase) in [("PodFailed", Restarting), ("PodEvicted", Running)] {
+            let mut w = with_an_ended_pod(event);
+            then(&mut w);
+            w.settle_counts();
+            assert_eq!((w.phase(), w.typed().failed), (phase, i64::from(phase == Running)));
+        }
+    }
+}

@@ -85,20 +85,6 @@ fn a_refused_pod_ends_a_job_that_has_never_run() {
 }
 
 #[test]
-fn a_job_whose_pods_are_refused_for_now_says_so_while_it_waits() {
-    let mut w = World::new(mnist());
-    w.settle();
-    w.create_failure = Some("pods \"j-ps-0\" is forbidden: exceeded quota: q".into());
-    w.settle_counts();
-    let state = w.typed().state;
-    assert_eq!((w.phase(), &*state.reason), (Pending, "FailedCreate"));
-    assert!(state.message.contains("exceeded quota"), "{}", state.message);
-    w.create_failure = None;
-    w.settle_counts();
-    assert_ne!(w.typed().state.reason, "FailedCreate");
-}
-
-#[test]
 fn a_deleted_job_is_left_alone() {
     let mut w = World::running(mnist());
     w.vanish("ps-0");

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::check::{contains, equal, fields};
 use crate::harness::{Case, cases};
 use crate::manifest::Manifest;
+use crate::real_kubelet::devices::devices;
 use crate::real_kubelet::jobs::{TOLD, ending, job};
 use crate::real_kubelet::scene::condition;
 use crate::real_kubelet::site::{NODES, Scene};
@@ -28,31 +29,15 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
     ]
 }
 
-/// Gives both nodes so many devices that nobody else asks for, and returns their name.
-async fn devices(scene: &Scene, count: u32) -> Result<String> {
-    let device = format!("example.com/{}", scene.namespace);
-    let capacity = json!({"status": {"capacity": {&device: count.to_string()}}}).to_string();
-    for node in NODES {
-        let words =
-            ["patch", "node", node, "--subresource=status", "--type=merge", "-p", &capacity];
-        scene.site.ok(&words).await?;
-        let path = format!("-o=jsonpath={{.status.allocatable.{}}}", device.replace('.', "\\."));
-        let words = ["get", "node", node, &path];
-        let there = |told: &str| told == count.to_string();
-        scene.site.until(&words, "the devices", there).await?;
-    }
-    Ok(device)
-}
-
 /// Workers with a device each.
-fn gang(name: &str, workers: i64, device: &str) -> Manifest {
+pub(super) fn gang(name: &str, workers: i64, device: &str) -> Manifest {
     job(name, &[("Worker", workers, TOLD)]).container("Worker", |container| {
         container["resources"] = json!({"limits": {device: 1}});
     })
 }
 
 async fn gang_spreads_over_both_nodes_and_its_group_goes_at_the_end(scene: &Scene) -> Result<()> {
-    let device = devices(scene, 2).await?;
+    let device = devices(scene, [2, 2]).await?;
     scene.create(gang("a", 4, &device)).await?;
     scene.runs("a").await?;
     let group = scene.get("podgroup.scheduling.volcano.sh/a").await?;
@@ -71,7 +56,7 @@ async fn gang_spreads_over_both_nodes_and_its_group_goes_at_the_end(scene: &Scen
 async fn gang_that_does_not_fit_has_pending_pods_that_say_what_is_short(
     scene: &Scene,
 ) -> Result<()> {
-    let device = devices(scene, 2).await?;
+    let device = devices(scene, [2, 2]).await?;
     scene.create(gang("first", 2, &device)).await?;
     scene.runs("first").await?;
     scene.create(gang("large", 3, &device)).await?;
@@ -90,7 +75,7 @@ async fn gang_that_does_not_fit_has_pending_pods_that_say_what_is_short(
 }
 
 async fn two_gangs_never_hold_half_each(scene: &Scene) -> Result<()> {
-    let device = devices(scene, 2).await?;
+    let device = devices(scene, [2, 2]).await?;
     let both: Value = json!({
         "apiVersion": "v1", "kind": "List",
         "items": [gang("a", 3, &device).json(), gang("b", 3, &device).json()],
@@ -111,7 +96,7 @@ async fn two_gangs_never_hold_half_each(scene: &Scene) -> Result<()> {
 }
 
 async fn higher_priority_takes_the_place_of_a_whole_gang(scene: &Scene) -> Result<()> {
-    let device = devices(scene, 1).await?;
+    let device = devices(scene, [1, 1]).await?;
     let classes = ["low", "high"].map(|name| format!("{}-{name}", scene.namespace));
     for (class, value) in classes.iter().zip(["--value=5", "--value=900"]) {
         scene.site.ok(&["create", "priorityclass", class, value]).await?;
@@ -142,7 +127,7 @@ async fn higher_priority_takes_the_place_of_a_whole_gang(scene: &Scene) -> Resul
 }
 
 async fn queue_holds_back_what_is_above_its_capability(scene: &Scene) -> Result<()> {
-    let device = devices(scene, 2).await?;
+    let device = devices(scene, [2, 2]).await?;
     let queue = &scene.namespace;
     let limit = |count: u32| json!({"spec": {"capability": {&device: count.to_string()}}});
     let mut object = limit(2);
@@ -188,7 +173,7 @@ async fn pod_that_fits_nowhere_is_told_on_pod_and_job(scene: &Scene) -> Result<(
 }
 
 async fn failed_replica_of_a_gang_is_restarted(scene: &Scene) -> Result<()> {
-    let device = devices(scene, 1).await?;
+    let device = devices(scene, [1, 1]).await?;
     scene.create(gang("a", 2, &device).restart("ExitCode")).await?;
     scene.runs("a").await?;
     let (uid, _) = scene.life("a-worker-1").await?;
@@ -227,7 +212,7 @@ async fn gang_that_a_quota_holds_back_says_so_and_runs_when_it_is_raised(
 }
 
 async fn user_of_one_namespace_is_told_why_a_gang_waits(scene: &Scene) -> Result<()> {
-    let device = devices(scene, 1).await?;
+    let device = devices(scene, [1, 1]).await?;
     scene.create(gang("first", 2, &device)).await?;
     scene.runs("first").await?;
     scene.create(gang("second", 1, &device)).await?;

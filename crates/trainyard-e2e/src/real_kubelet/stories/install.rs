@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use crate::check::{contains, equal};
 use crate::harness::{Case, cases};
-use crate::real_kubelet::jobs::{TOLD, job};
+use crate::real_kubelet::jobs::{TOLD, ending, job};
 use crate::real_kubelet::site::{IMAGE, Scene};
 
 /// On the operator alone.
@@ -25,6 +25,16 @@ pub(super) fn changes() -> Vec<Case<Arc<Scene>>> {
         server_side_apply_over_an_installation_changes_nothing_that_runs,
     ]
 }
+
+/// This ends all jobs there are, and leaves operator and scheduler installed.
+pub(super) fn definition() -> Vec<Case<Arc<Scene>>> {
+    cases!["install": deleted_definition_takes_its_jobs_along_and_may_come_back]
+}
+
+/// What is installed where something else is to be the upgrade.
+const OLD_IMAGE: &str = "registry.example/trainyard:0.0.9";
+/// Everything.
+const ALL: [&str; 2] = ["--volcano", "--scheduler"];
 
 async fn documented_checks_tell_that_the_operator_works(scene: &Scene) -> Result<()> {
     scene.site.is_rolled_out("trainyard-operator").await?;
@@ -89,18 +99,23 @@ async fn remove(scene: &Scene) -> Result<()> {
     scene.site.feed(&words, &manifests).await.map(drop)
 }
 
-/// Applied again with everything: another Deployment, more rights, a scheduler, gangs. A job of before is none.
+/// Applied again in another version and with everything: another Deployment, more rights, a scheduler, gangs. A job of
+/// before is none.
 async fn operator_is_upgraded_under_a_running_job(scene: &Scene) -> Result<()> {
     remove(scene).await?;
-    scene.site.install(&[]).await?;
+    scene.site.name_image(OLD_IMAGE).await?;
+    scene.site.install_by(&["apply", "-f", "-"], OLD_IMAGE, &[]).await?;
     let before = running(scene).await?;
-    let said = scene.site.install(&["--volcano", "--scheduler"]).await?;
+    let said = scene.site.install(&ALL).await?;
     let parts = [
         "namespace/kubeflow unchanged",
         "deployment.apps/trainyard-operator configured",
         "deployment.apps/trainyard-scheduler created",
     ];
     contains("apply", &said, &parts)?;
+    let path = "-o=jsonpath={.spec.template.spec.containers[0].image}";
+    let words = ["-n", "kubeflow", "get", "deployment", "trainyard-operator", path];
+    equal("image", scene.site.ok(&words).await?.as_str(), IMAGE)?;
     // The one that acts now has seen the job.
     scene.create(job("later", &[("Worker", 1, TOLD)])).await?;
     scene.runs("later").await?;
@@ -111,8 +126,7 @@ async fn operator_is_upgraded_under_a_running_job(scene: &Scene) -> Result<()> {
 async fn removed_operator_leaves_a_running_job_alone_and_takes_it_up_again(
     scene: &Scene,
 ) -> Result<()> {
-    let flags = ["--volcano", "--scheduler"];
-    scene.site.install(&flags).await?;
+    scene.site.install(&ALL).await?;
     let before = running(scene).await?;
     remove(scene).await?;
     let gone = scene.site.kubectl.run(&["get", "namespace", "kubeflow"]).await?;
@@ -124,22 +138,35 @@ async fn removed_operator_leaves_a_running_job_alone_and_takes_it_up_again(
     // What happens while nobody looks is found later.
     scene.end("a-worker-0", 0).await?;
     scene.wait("pod/a-worker-0", "jsonpath={.status.phase}=Succeeded").await?;
-    scene.site.install_by(&["apply", "--server-side", "-f", "-"], &flags).await?;
+    scene.site.install_by(&SERVER_SIDE, IMAGE, &ALL).await?;
     scene.ends("a", "Succeeded").await?;
     equal("the one that ended", scene.life("a-worker-0").await?, before[0].clone())
 }
 
+const SERVER_SIDE: [&str; 4] = ["apply", "--server-side", "-f", "-"];
+
 async fn server_side_apply_over_an_installation_changes_nothing_that_runs(
     scene: &Scene,
 ) -> Result<()> {
-    let flags = ["--volcano", "--scheduler"];
-    scene.site.install_by(&["apply", "--server-side", "-f", "-"], &flags).await?;
+    scene.site.install_by(&SERVER_SIDE, IMAGE, &ALL).await?;
     let before = running(scene).await?;
     let path = "-o=jsonpath={.items[*].metadata.uid}";
     let uids = ["-n", "kubeflow", "get", "pods", path];
     let operator = scene.site.ok(&uids).await?;
-    let said = scene.site.install_by(&["apply", "--server-side", "-f", "-"], &flags).await?;
+    let said = scene.site.install_by(&SERVER_SIDE, IMAGE, &ALL).await?;
     contains("apply", &said, &["deployment.apps/trainyard-operator serverside-applied"])?;
     equal("pods of Trainyard", scene.site.ok(&uids).await?, operator)?;
     goes_on(scene, before).await
+}
+
+/// As documented: every `TFJob` goes, with its pods. An operator that was there all the time runs the jobs of a
+/// definition that is made anew.
+async fn deleted_definition_takes_its_jobs_along_and_may_come_back(scene: &Scene) -> Result<()> {
+    running(scene).await?;
+    scene.site.ok(&["delete", "crd", "tfjobs.kubeflow.org", "--timeout=90s"]).await?;
+    let none = |told: &str| told.trim().is_empty();
+    scene.until(&["get", "pods,services", "-o", "name"], "the end of its pods", none).await?;
+    scene.site.install(&ALL).await?;
+    scene.create(ending("again", "Never", 0)).await?;
+    scene.ends("again", "Succeeded").await.map(drop)
 }

@@ -5,6 +5,9 @@ mod deletion;
 mod gangs;
 mod install;
 mod life;
+mod logs;
+mod lost;
+mod nodes;
 mod outages;
 mod policies;
 mod recorded;
@@ -12,6 +15,7 @@ mod refusals;
 mod seeds;
 mod training;
 mod users;
+mod volcano;
 mod volumes;
 
 use std::sync::Arc;
@@ -25,16 +29,18 @@ const LONGEST: Duration = Duration::from_mins(4);
 
 /// On the operator alone, several at a time.
 pub(super) fn with_operator() -> Vec<Case<Arc<Scene>>> {
+    // Those that wait longest begin first.
     let all = [
+        recorded::all(),
+        refusals::all(),
         install::operator(),
         cleaning::all(),
         policies::all(),
         deletion::all(),
         life::all(),
-        refusals::all(),
+        logs::all(),
         users::all(),
         volumes::all(),
-        recorded::all(),
     ];
     all.concat()
 }
@@ -42,15 +48,31 @@ pub(super) fn with_operator() -> Vec<Case<Arc<Scene>>> {
 /// With Volcano's kinds and the gang scheduler, several at a time.
 pub(super) fn with_scheduler() -> Vec<Case<Arc<Scene>>> {
     let claims = volumes::all().into_iter().map(|case| case.below("scheduler"));
-    [gangs::all(), seeds::all(), claims.collect()].concat()
+    // Those that wait longest begin first.
+    [seeds::all(), gangs::all(), volcano::all(), claims.collect()].concat()
 }
 
-/// With the same, but with TensorFlow, which takes the whole machine.
+/// On the same, with `TensorFlow`.
 pub(super) fn with_tensorflow() -> Vec<Case<Arc<Scene>>> {
     training::all()
 }
 
-/// Those that change what all others stand on: one after the other.
-pub(super) fn alone() -> Vec<Case<Arc<Scene>>> {
-    within(LONGEST, [install::changes(), outages::all(), recorded::alone()].concat())
+/// On the same; they take long, and are indifferent to what becomes of the operator meanwhile.
+pub(super) fn long() -> Vec<Case<Arc<Scene>>> {
+    [training::all(), seeds::slow()].concat()
+}
+
+/// Those that change the operator, or take it away: one after the other.
+pub(super) fn of_the_operator() -> Vec<Case<Arc<Scene>>> {
+    within(LONGEST, [outages::all(), install::changes()].concat())
+}
+
+/// Those that leave no job alone that runs beside them: one after the other.
+pub(super) fn of_all_jobs() -> Vec<Case<Arc<Scene>>> {
+    within(LONGEST, [nodes::all(), install::definition()].concat())
+}
+
+/// Those that lose the same node at the same time.
+pub(super) fn of_a_lost_node() -> Vec<Case<Arc<Scene>>> {
+    within(LONGEST, [lost::all(), logs::of_a_lost_node(), recorded::alone()].concat())
 }

@@ -13,6 +13,7 @@ use crate::kubelet::sequence::{self, Recorder};
 use crate::real_kubelet::jobs::TOLD;
 use crate::real_kubelet::site::{NODES, Scene};
 use crate::rest::Rest;
+use crate::seen::text;
 
 pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
     cases!["recorded":
@@ -20,9 +21,12 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
         failure,
         restart_in_place,
         crash_loop,
+        init_container,
         failed_init_container,
         image_that_cannot_be_pulled,
+        rejection_at_admission,
         deletion_with_grace,
+        deletion_before_the_start,
         eviction_by_the_api,
         eviction_by_the_kubelet,
         preemption,
@@ -88,31 +92,67 @@ async fn restart_in_place(scene: &Scene) -> Result<()> {
 
 async fn crash_loop(scene: &Scene) -> Result<()> {
     let recorder = record(scene, pod("OnFailure", "sleep 2; exit 1")).await?;
-    let waits = |told: &str| told == "1 CrashLoopBackOff";
-    let path = "-o=jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].state.waiting.reason}";
-    scene.until(&["get", "pod", "p", path], "the back-off", waits).await?;
+    let path = "-o=jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].state.*.reason}";
+    let words = ["get", "pod", "p", path];
+    scene.until(&words, "the second end", |told| told.starts_with("1 ") && told.len() > 2).await?;
+    // It says that it waits when it looks at the pod once more, be it because somebody has written something.
+    scene.ok(&["annotate", "pod", "p", "example.com/look=again"]).await?;
+    scene.until(&words, "the back-off", |told| told == "1 CrashLoopBackOff").await?;
     // It will be started again soon.
     sequence::settle("crash_loop", &recorder.states())
 }
 
-async fn failed_init_container(scene: &Scene) -> Result<()> {
+/// A pod with an init container that runs a shell script.
+fn with_init(script: &str) -> Value {
     let mut pod = pod("Never", TOLD);
     pod["spec"]["initContainers"] = json!([{
-        "name": "fetch", "image": image::BUSYBOX, "command": ["sh", "-c", "sleep 2; exit 4"],
+        "name": "fetch", "image": image::BUSYBOX, "command": ["sh", "-c", script],
     }]);
-    let recorder = record(scene, pod).await?;
+    pod
+}
+
+async fn init_container(scene: &Scene) -> Result<()> {
+    let recorder = record(scene, with_init("sleep 2")).await?;
+    scene.wait("pod/p", "condition=Ready").await?;
+    settle("init_container", recorder).await
+}
+
+async fn failed_init_container(scene: &Scene) -> Result<()> {
+    let recorder = record(scene, with_init("sleep 2; exit 4")).await?;
     scene.wait("pod/p", "jsonpath={.status.phase}=Failed").await?;
     settle("failed_init_container", recorder).await
 }
 
-async fn image_that_cannot_be_pulled(scene: &Scene) -> Result<()> {
+/// Makes a pod whose image cannot be pulled and waits until its kubelet waits before the next try.
+async fn unpulled(scene: &Scene) -> Result<Recorder> {
     let mut pod = pod("Never", TOLD);
     pod["spec"]["containers"][0]["image"] = "127.0.0.1:9/nobody/knows:1".into();
     let recorder = record(scene, pod).await?;
     let path = "-o=jsonpath={.status.containerStatuses[0].state.waiting.reason}";
     let waits = |told: &str| told == "ImagePullBackOff";
     scene.until(&["get", "pod", "p", path], "the back-off", waits).await?;
+    Ok(recorder)
+}
+
+async fn image_that_cannot_be_pulled(scene: &Scene) -> Result<()> {
+    let recorder = unpulled(scene).await?;
     settle("image_that_cannot_be_pulled", recorder).await
+}
+
+async fn deletion_before_the_start(scene: &Scene) -> Result<()> {
+    let recorder = unpulled(scene).await?;
+    scene.ok(&["delete", "pod", "p"]).await?;
+    settle("deletion_before_the_start", recorder).await
+}
+
+/// No scheduler has looked whether the node has so much.
+async fn rejection_at_admission(scene: &Scene) -> Result<()> {
+    let mut pod = pod("Never", TOLD);
+    pod["spec"]["nodeName"] = NODES[0].into();
+    pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "640"}});
+    let recorder = record(scene, pod).await?;
+    scene.wait("pod/p", "jsonpath={.status.phase}=Failed").await?;
+    settle("rejection_at_admission", recorder).await
 }
 
 async fn deletion_with_grace(scene: &Scene) -> Result<()> {
@@ -142,7 +182,16 @@ async fn eviction_by_the_kubelet(scene: &Scene) -> Result<()> {
     pod["spec"]["volumes"][0]["emptyDir"] = json!({"sizeLimit": "1Mi"});
     let recorder = record(scene, pod).await?;
     scene.wait("pod/p", "jsonpath={.status.phase}=Failed").await?;
-    settle("eviction_by_the_kubelet", recorder).await
+    // That may be said before the program has ended.
+    let code = "jsonpath={.status.containerStatuses[0].state.terminated.exitCode}";
+    scene.wait("pod/p", code).await?;
+    // A kubelet that looks late finds no container any more.
+    let ended = &scene.get("pod/p").await?["status"]["containerStatuses"][0]["state"]["terminated"];
+    let name = match text(&ended["reason"]) {
+        "ContainerStatusUnknown" => "eviction_whose_end_nobody_saw",
+        _ => "eviction_by_the_kubelet",
+    };
+    settle(name, recorder).await
 }
 
 async fn preemption(scene: &Scene) -> Result<()> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use crate::check::{contains, equal};
+use crate::check::{contains, equal, fields};
 use crate::harness::{Case, cases};
 use crate::real_kubelet::jobs::{TOLD, ending, job, worker};
 use crate::real_kubelet::scene::{condition, state};
@@ -46,13 +46,27 @@ async fn quota_is_told_and_waited_for(scene: &Scene) -> Result<()> {
     scene.wait("quota/small", "jsonpath={.status.used.pods}=0").await?;
     scene.create(job("a", &[("Worker", 2, TOLD)])).await?;
     scene.told("tfjob/a", &["FailedCreatePod", "exceeded quota: small"]).await?;
-    let refused = |table: &str| table.contains("ReplicaFailure");
-    scene.until(&["get", "tfjob", "a"], "the refusal", refused).await?;
-    let message = condition(&scene.get("tfjob/a").await?, "ReplicaFailure")["message"].clone();
-    contains("message", text(&message), &["exceeded quota: small"])?;
+    is_refused(scene, &["exceeded quota: small"]).await?;
     let more = r#"{"spec":{"hard":{"pods":"2"}}}"#;
     scene.ok(&["patch", "quota", "small", "-p", more]).await?;
-    scene.runs("a").await
+    scene.runs("a").await?;
+    is_refused_no_more(scene).await
+}
+
+/// The job says in the API server's words that its pods are refused.
+async fn is_refused(scene: &Scene, words: &[&str]) -> Result<()> {
+    let refused = |table: &str| table.contains("ReplicaFailure");
+    scene.until(&["get", "tfjob", "a"], "the refusal", refused).await?;
+    let job = scene.get("tfjob/a").await?;
+    let refusal = condition(&job, "ReplicaFailure");
+    fields("refusal", refusal, &[("/status", json!("True")), ("/reason", json!("FailedCreate"))])?;
+    contains("message", text(&refusal["message"]), words)
+}
+
+async fn is_refused_no_more(scene: &Scene) -> Result<()> {
+    let job = scene.get("tfjob/a").await?;
+    ensure!(condition(&job, "ReplicaFailure").is_null(), "{}", job["status"]);
+    Ok(())
 }
 
 async fn enforce(scene: &Scene, level: &str) -> Result<()> {
@@ -66,10 +80,13 @@ async fn pod_security_is_told_and_waited_for(scene: &Scene) -> Result<()> {
     scene.create(ending("a", "Never", 0)).await?;
     let told = scene.told("tfjob/a", &["FailedCreatePod", "violates PodSecurity"]).await?;
     contains("event", &told, &["runAsNonRoot", "allowPrivilegeEscalation"])?;
+    is_refused(scene, &["violates PodSecurity", "runAsNonRoot"]).await?;
     let job = scene.get("tfjob/a").await?;
     ensure!(job["status"]["completionTime"].is_null(), "{}", job["status"]);
+    equal("pods", scene.pods("a").await?, Vec::<String>::new())?;
     enforce(scene, "privileged").await?;
-    scene.ends("a", "Succeeded").await.map(drop)
+    scene.ends("a", "Succeeded").await?;
+    is_refused_no_more(scene).await
 }
 
 async fn job_that_is_safe_enough_runs_in_a_restricted_namespace(scene: &Scene) -> Result<()> {

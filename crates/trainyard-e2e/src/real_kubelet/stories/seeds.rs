@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use crate::check::{contains, equal};
 use crate::harness::{Case, cases, within};
+use crate::real_kubelet::devices::offer;
 use crate::real_kubelet::site::{NODES, Scene};
 use crate::real_kubelet::stand_in;
 
-/// A shell that is process 1 takes its whole grace period to stop.
+/// Some wait for a grace period.
 const LONGEST: Duration = Duration::from_mins(4);
 
 pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
     let all = cases!["seeds":
         seed_000_names_the_image_that_is_to_be_filled_in_and_then_runs,
-        seed_001_restarts_as_a_whole_and_completes,
         seed_002_runs_one_job_on_each_machine,
         seed_003_mnist_keeps_its_events_on_the_claim,
         seed_003_generated_names_and_a_secret,
@@ -26,6 +26,11 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
         seed_004_keeps_the_model_on_the_share,
     ];
     within(LONGEST, all)
+}
+
+/// A shell that is process 1 takes its whole grace period to stop.
+pub(super) fn slow() -> Vec<Case<Arc<Scene>>> {
+    within(LONGEST, cases!["seeds": seed_001_restarts_as_a_whole_and_completes])
 }
 
 const FIRST: &str = include_str!("../../../seeds/module6-ex1-gpu.yaml");
@@ -40,15 +45,8 @@ const SHARE: &str = include_str!("../../../seeds/module6-ex2-gpu.yaml");
 
 /// Gives both nodes GPUs, as a device plugin would.
 async fn gpus(scene: &Scene) -> Result<()> {
-    let capacity = json!({"status": {"capacity": {"nvidia.com/gpu": "4"}}}).to_string();
-    for node in NODES {
-        let words =
-            ["patch", "node", node, "--subresource=status", "--type=merge", "-p", &capacity];
-        scene.site.ok(&words).await?;
-        let path = r"-o=jsonpath={.status.allocatable.nvidia\.com/gpu}";
-        scene.site.until(&["get", "node", node, path], "GPUs", |told| told == "4").await?;
-    }
-    Ok(())
+    let offer = |node| offer(scene, node, "nvidia.com/gpu", 4);
+    futures::future::try_join_all(NODES.map(offer)).await.map(drop)
 }
 
 /// A folder as a volume that is bound to a claim of that name.
@@ -121,7 +119,8 @@ async fn seed_001_restarts_as_a_whole_and_completes(scene: &Scene) -> Result<()>
     for pod in &all {
         uids.push(scene.life(pod).await?.0);
     }
-    scene.ok(&["delete", "pod", &all[1]]).await?;
+    // What follows waits for the whole grace period anyway.
+    scene.ok(&["delete", "pod", "--grace-period=1", &all[1]]).await?;
     let count = ["get", "vcjob", "tensorflow-dist-mnist", "-o=jsonpath={.status.retryCount}"];
     scene.until(&count, "all start again", |count| count == "1").await?;
     for (pod, uid) in all.iter().zip(&uids) {

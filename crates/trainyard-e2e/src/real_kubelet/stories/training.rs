@@ -87,7 +87,11 @@ async fn succeeds(scene: &Scene) -> Result<()> {
 
 async fn parameter_server_chief_and_evaluator_train_together(scene: &Scene) -> Result<()> {
     let replicas = [("Chief", 1), ("Worker", 1), ("PS", 1), ("Evaluator", 1)];
-    submit(scene, PARAMETER_SERVER, &replicas, |job| job.restart("OnFailure")).await?;
+    let share = submit(scene, PARAMETER_SERVER, &replicas, |job| job.restart("OnFailure")).await?;
+    // The job ends with its chief, and what runs then is stopped: the chief waits for a word.
+    let evaluated = "--for=jsonpath={.status.phase}=Succeeded";
+    scene.ok(&["wait", "--timeout=170s", "--for=create", evaluated, "pod/a-evaluator-0"]).await?;
+    std::fs::write(share.join("end"), "")?;
     succeeds(scene).await?;
     let log = scene.log("a-chief-0").await?;
     contains("the chief's log", &log, &["chief 0 is here", "counted 20", "training is done"])?;
@@ -98,7 +102,9 @@ async fn parameter_server_chief_and_evaluator_train_together(scene: &Scene) -> R
 
 async fn workers_in_step_on_two_nodes_go_on_after_one_was_killed(scene: &Scene) -> Result<()> {
     let share = submit(scene, IN_STEP, &[("Worker", 2)], |job| {
-        job.restart("ExitCode").run_policy("restartScope", "Job").edit("Worker", |replica| {
+        // The second worker ends when the job has.
+        let job = job.restart("ExitCode").run_policy("cleanPodPolicy", "None");
+        job.run_policy("restartScope", "Job").edit("Worker", |replica| {
             replica["template"]["spec"]["affinity"] = super::life::apart("a", "worker");
         })
     })
@@ -123,6 +129,7 @@ async fn workers_in_step_on_two_nodes_go_on_after_one_was_killed(scene: &Scene) 
     let job = scene.get("tfjob/a").await?;
     let wanted = [("/status/restarts", json!(1)), ("/status/attempt", json!(1))];
     fields("job", &job, &wanted)?;
+    scene.pods_become("a", &["a-worker-0 Succeeded", "a-worker-1 Succeeded"]).await?;
     for pod in ["a-worker-0", "a-worker-1"] {
         let log = scene.log(pod).await?;
         contains(pod, &log, &["goes on from step", "the sum over 2 workers is right"])?;

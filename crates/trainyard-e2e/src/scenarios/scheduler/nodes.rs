@@ -127,10 +127,8 @@ async fn a_refused_pod_is_no_loss(floor: Floor) -> Result<()> {
     floor.node("a", json!({"cpu": "2"})).await?;
     floor.gang(Gang::new("one", 1)).await?;
     floor.placed(&["one-0"]).await?;
-    let status = json!({"status": {"phase": "Failed", "reason": "OutOfcpu",
-        "message": "Node didn't have enough resource: cpu"}});
-    let path = format!("{}/one-0/status", floor.rest.path(Resource::Pods));
-    floor.kubelet.rest().send(Method::PATCH, &path, Some(&status)).await?;
+    let message = "Node didn't have enough resource: cpu";
+    floor.kubelet.reject("one-0", "OutOfcpu", message).await?;
     floor.placed(&[]).await?;
     // What the pod asked for is free again; the node is used again after a while, not at once.
     floor.gang(Gang::new("two", 2)).await?;

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::check::equal;
 use crate::harness::{Case, cases};
 use crate::rest::{Resource, Rest};
-use crate::seen::text;
+use crate::seen::{Seen, text};
 use crate::volcano::{Floor, Gang, SCENE};
 
 const VOLUMES: &str = "/api/v1/persistentvolumes";
@@ -23,6 +23,7 @@ pub(super) fn all() -> Vec<Case<Floor>> {
     cases!["scheduler/volumes":
         a_volume_that_is_there_is_bound_with_its_pod,
         a_volume_is_made_for_the_node_of_its_pod,
+        a_gang_goes_elsewhere_where_its_volume_cannot_be_made,
         a_claim_that_is_not_bound_at_once_is_waited_for,
         what_is_not_honoured_is_refused_by_name,
     ]
@@ -41,9 +42,13 @@ pub(super) async fn class(floor: &Floor, provisioner: &str) -> Result<String> {
 }
 
 pub(super) async fn claim(floor: &Floor, name: &str, class: &str) -> Result<()> {
+    claim_in_mode(floor, name, class, "Filesystem").await
+}
+
+async fn claim_in_mode(floor: &Floor, name: &str, class: &str, mode: &str) -> Result<()> {
     let claim = json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
-        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class,
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class, "volumeMode": mode,
             "resources": {"requests": {"storage": "1Gi"}}},
     });
     floor.create(Resource::Claims, &claim).await.map(drop)
@@ -137,7 +142,8 @@ fn made_for(claim: &Value, node: &str, scene: &str) -> Value {
         "metadata": {"name": format!("pvc-{}", text(&metadata["uid"])), "labels": {SCENE: scene}},
         "spec": {
             "capacity": spec["resources"]["requests"], "accessModes": spec["accessModes"],
-            "storageClassName": spec["storageClassName"], "hostPath": {"path": "/made"},
+            "storageClassName": spec["storageClassName"], "volumeMode": spec["volumeMode"],
+            "hostPath": {"path": "/made"},
             "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
                 "namespace": metadata["namespace"], "name": metadata["name"],
                 "uid": metadata["uid"]},
@@ -180,6 +186,32 @@ async fn a_volume_is_made_for_the_node_of_its_pod(floor: Floor) -> Result<()> {
     let seen = floor.placed(&["one-0", "one-1"]).await?;
     equal("where both have room", seen.node_of("one-0"), b.as_str())?;
     equal("together", seen.node_of("one-1"), b.as_str())
+}
+
+async fn a_gang_goes_elsewhere_where_its_volume_cannot_be_made(floor: Floor) -> Result<()> {
+    let nodes =
+        [floor.node("a", json!({"cpu": "2"})).await?, floor.node("b", json!({"cpu": "2"})).await?];
+    let class = class(&floor, "disk.example.com").await?;
+    // Our own server makes folders at once, wherever; for a device it waits as others do.
+    claim_in_mode(&floor, "data", &class, "Block").await?;
+    floor.gang(Gang::new("one", 2).pod("volumes", mounts("data"))).await?;
+    let selected = |seen: &Seen| {
+        let claim = seen.object(Resource::Claims, "data");
+        text(&claim["metadata"]["annotations"][SELECTED_NODE]).to_owned()
+    };
+    let seen = floor.wait_until("a node is chosen", |seen| !selected(seen).is_empty()).await?;
+    let first = selected(&seen);
+    // Nobody is bound before the volume is there.
+    floor.stays_placed(&[]).await?;
+    let given_up = json!({"metadata": {"annotations": {SELECTED_NODE: null}}});
+    floor.rest.merge(Resource::Claims, "data", &given_up).await?;
+    let is_other = |seen: &Seen| ![String::new(), first.clone()].contains(&selected(seen));
+    floor.wait_until("another node is chosen", is_other).await?;
+    let _binder = binder(&floor);
+    let seen = floor.placed(&["one-0", "one-1"]).await?;
+    let other = nodes.iter().find(|node| **node != first).map(String::as_str);
+    equal("where it could be made", Some(seen.node_of("one-0")), other)?;
+    equal("together", seen.node_of("one-1"), seen.node_of("one-0"))
 }
 
 async fn a_claim_that_is_not_bound_at_once_is_waited_for(floor: Floor) -> Result<()> {

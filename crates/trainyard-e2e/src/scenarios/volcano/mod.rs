@@ -7,8 +7,10 @@ mod exit_codes;
 mod groups;
 mod invalid;
 mod leftovers;
+mod lost_nodes;
 mod plugins;
 mod policies;
+mod refused;
 mod restarts;
 mod scale;
 mod seed;
@@ -47,7 +49,7 @@ pub(super) fn shared() -> Vec<Case<World>> {
 
 /// Those that start operators of their own.
 pub(super) fn own_operator() -> Vec<Case<World>> {
-    in_scenes([takeover::all()])
+    in_scenes([lost_nodes::all(), refused::all(), takeover::all()])
 }
 
 /// Each in a scene of its own.

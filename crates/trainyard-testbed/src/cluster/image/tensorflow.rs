@@ -12,11 +12,13 @@ use tokio::process::Command;
 use super::archive::{Archive, Settings, hex};
 use super::program::SEARCH_PATH;
 use super::{TENSORFLOW, folder, in_background};
+use crate::cluster::removal::remove_tree;
 use crate::control_plane::go;
 use crate::packages;
 use crate::say;
 
-const PACKAGES: [(&str, &str); 2] = [("mmdebstrap", "mmdebstrap"), ("strip", "binutils")];
+const PACKAGES: [(&str, &str); 3] =
+    [("mmdebstrap", "mmdebstrap"), ("strip", "binutils"), ("pip3", "python3-pip")];
 const WHEEL: &str = "tensorflow-cpu==2.21.0";
 /// What of Debian is there.
 const BASE: [&str; 5] = [
@@ -66,12 +68,7 @@ fn recipe() -> String {
 }
 
 fn clear(root: &Path) -> Result<()> {
-    match fs::remove_dir_all(root) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", root.display()))
-        }
-        _ => Ok(()),
-    }
+    remove_tree(root).with_context(|| format!("cannot remove {}", root.display()))
 }
 
 async fn make(root: &Path, path: &Path) -> Result<()> {

@@ -129,17 +129,13 @@ fn one_type(sheet: &mut Sheet, job: &Value, key: &str, spec: &Value, wanted: u64
     let mut own = of_type(pods, &key.to_lowercase());
     if own.len() > ONE_BY_ONE {
         let all = own.len();
-        own.retain(|pod| !is_fine(pod));
+        own.retain(|pod| !pod::is_fine(pod));
         sheet.line(&format!("    {} of {all} pods run or have succeeded", all - own.len()));
         own.truncate(ONE_BY_ONE);
     }
     for pod in own {
         one_pod(sheet, job, pod);
     }
-}
-
-pub(super) fn is_fine(pod: &Value) -> bool {
-    ["Running", "Succeeded"].contains(&text(pod, &["status", "phase"]))
 }
 
 /// The pods of a replica type, by index.

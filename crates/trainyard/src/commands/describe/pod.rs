@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use trainyard_core::{Phase, PodState, PodView};
 
 use super::sheet::Sheet;
+use crate::commands::job_logs::wait::waits_for;
 use crate::present::template::shown;
 use crate::present::time::{ago, time};
 use crate::present::{items, text};
@@ -43,35 +45,44 @@ pub(super) fn describe(sheet: &mut Sheet, pod: &Value) {
     volumes(sheet, pod);
 }
 
+/// Whether a pod is as it should be: it runs, or has ended well.
+pub(super) fn is_fine(pod: &Value) -> bool {
+    PodView::of_json(pod).is_some_and(|view| {
+        let is_well = matches!(view.state(), PodState::Running | PodState::Succeeded);
+        is_well && view.deletion.is_none()
+    })
+}
+
 /// What kubectl calls the status: the reason where there is one, else the phase.
 pub(super) fn phase(pod: &Value) -> String {
-    let phase = text(pod, &["status", "phase"]);
+    let view = PodView::of_json(pod);
+    let phase = match view.as_ref().map(|view| view.phase) {
+        Some(Phase::Succeeded) => "Succeeded",
+        Some(Phase::Failed) => "Failed",
+        _ => text(pod, &["status", "phase"]),
+    };
+    let lost = view.as_ref().is_some_and(|view| view.state() == PodState::Lost);
+    let away = if lost { ", its node cannot be reached" } else { "" };
     if !pod["metadata"]["deletionTimestamp"].is_null() {
-        return format!("Terminating ({phase})");
+        return format!("Terminating ({phase}{away})");
     }
     let reason = text(pod, &["status", "reason"]);
     let waiting = items(pod, &["status", "containerStatuses"])
         .map(|status| text(status, &["state", "waiting", "reason"]))
         .find(|reason| !reason.is_empty());
     match (reason, waiting) {
-        ("", Some(waiting)) => format!("{phase} ({waiting})"),
+        ("", Some(waiting)) => format!("{phase} ({waiting}{away})"),
+        ("", None) if lost => format!("{phase} (its node cannot be reached)"),
         ("", None) => phase.to_owned(),
-        (reason, _) => format!("{phase} ({reason})"),
+        (reason, _) => format!("{phase} ({reason}{away})"),
     }
 }
 
 /// Why a pod does not run yet, in the scheduler's or the node's words.
 pub(super) fn why_pending(pod: &Value) -> Option<String> {
-    if text(pod, &["status", "phase"]) != "Pending" {
-        return None;
-    }
-    let unplaced = items(pod, &["status", "conditions"])
-        .find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False")
-        .map(|condition| text(condition, &["message"]));
-    let waiting = items(pod, &["status", "containerStatuses"])
-        .map(|status| text(status, &["state", "waiting", "message"]))
-        .find(|message| !message.is_empty());
-    unplaced.or(waiting).filter(|why| !why.is_empty()).map(str::to_owned)
+    let is_pending = PodView::of_json(pod).is_some_and(|view| view.phase == Phase::Pending);
+    let message = waits_for(pod).message;
+    (is_pending && !message.is_empty()).then_some(message)
 }
 
 /// How containers ended, those that did: now, or in the run before.
@@ -211,14 +222,38 @@ mod tests {
 
     #[test]
     fn a_pod_that_waits_says_for_what() {
-        let pod = json!({"status": {"phase": "Pending", "conditions": [
+        let meta = json!({"name": "p"});
+        let pod = json!({"metadata": meta, "status": {"phase": "Pending", "conditions": [
             {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}]}});
         assert_eq!(why_pending(&pod).as_deref(), Some("0/1 nodes are available"));
-        let pod = json!({"status": {"phase": "Pending", "containerStatuses": [
+        let pod = json!({"metadata": meta, "status": {"phase": "Pending", "containerStatuses": [
             {"state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}}]}});
         assert_eq!(why_pending(&pod).as_deref(), Some("no such image"));
         assert_eq!(phase(&pod), "Pending (ErrImagePull)");
-        assert_eq!(why_pending(&json!({"status": {"phase": "Running"}})), None);
+        let runs = json!({"metadata": meta, "status": {"phase": "Running"}});
+        assert_eq!(why_pending(&runs), None);
+    }
+
+    #[test]
+    fn a_pod_that_runs_no_more_or_nobody_knows_where_is_not_fine() {
+        let pod = |status: Value| json!({"metadata": {"name": "p"}, "status": status});
+        let runs = pod(json!({"phase": "Running"}));
+        assert!(is_fine(&runs) && is_fine(&pod(json!({"phase": "Succeeded"}))));
+        let away = pod(json!({"phase": "Running", "conditions": [
+            {"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]}));
+        assert!(!is_fine(&away));
+        assert_eq!(phase(&away), "Running (its node cannot be reached)");
+        let again = pod(json!({"phase": "Running", "containerStatuses": [
+            {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}));
+        assert!(!is_fine(&again));
+        assert_eq!(phase(&again), "Running (CrashLoopBackOff)");
+        let mut leaves = runs;
+        leaves["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert!(!is_fine(&leaves));
+        let mut done = pod(json!({"phase": "Running", "containerStatuses": [
+            {"state": {"terminated": {"exitCode": 0}}}]}));
+        done["spec"]["restartPolicy"] = json!("Never");
+        assert_eq!(phase(&done), "Succeeded");
     }
 
     #[test]

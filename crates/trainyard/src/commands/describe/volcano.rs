@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use trainyard_api::volcano::names;
 
-use super::job::{ONE_BY_ONE, is_fine};
+use super::job::ONE_BY_ONE;
 use super::pod;
 use super::sheet::Sheet;
 use crate::present::{items, text};
@@ -134,7 +134,7 @@ fn own_pods(sheet: &mut Sheet, pods: &[Value], task: &str) {
     own.sort_by_key(|pod| label(pod, names::LABEL_INDEX).parse::<u64>().unwrap_or(u64::MAX));
     if own.len() > ONE_BY_ONE {
         let all = own.len();
-        own.retain(|pod| !is_fine(pod));
+        own.retain(|pod| !pod::is_fine(pod));
         sheet.line(&format!("    {} of {all} pods run or have succeeded", all - own.len()));
         own.truncate(ONE_BY_ONE);
     }

@@ -7,7 +7,10 @@ use trainyard_api::volcano::names::ANNOTATION_GROUP;
 use trainyard_sched::GroupKey;
 
 use crate::cluster::Kind;
-use crate::present::{items, text};
+use crate::present::{items, one_line, text};
+
+/// Conditions whose message says more than their type.
+const TELLING: [&str; 4] = ["Created", "ReplicaFailure", "Restarting", "Failed"];
 
 /// The definition of PodGroup.
 pub(super) const CRD_NAME: &str = "podgroups.scheduling.volcano.sh";
@@ -77,20 +80,30 @@ fn of_pod(pod: &Value) -> GroupKey {
 
 /// Why there is nothing to explain.
 pub(super) fn why_none(kind: &Kind, object: &Value) -> String {
+    let unseen = "no operator has looked at it yet";
     if kind.is_volcano_job() {
-        return match text(object, &["status", "state", "phase"]) {
-            "" => "no operator has looked at it yet".to_owned(),
-            phase => format!("none of its pods waits; it is {phase}"),
+        let state = &object["status"]["state"];
+        return match text(state, &["phase"]) {
+            "" => unseen.to_owned(),
+            phase => not_waiting(phase, text(state, &["message"])),
         };
     }
-    let last = items(object, &["status", "conditions"])
-        .rfind(|condition| condition["status"] == "True")
-        .map(|condition| text(condition, &["type"]).to_owned());
+    let last =
+        items(object, &["status", "conditions"]).rfind(|condition| condition["status"] == "True");
     match last {
-        Some(state) => format!("none of its pods waits; it is {state}"),
-        None if kind.is_tfjob() => "no operator has looked at it yet".to_owned(),
+        Some(condition) => {
+            let (state, message) = (text(condition, &["type"]), text(condition, &["message"]));
+            not_waiting(state, if TELLING.contains(&state) { message } else { "" })
+        }
+        None if kind.is_tfjob() => unseen.to_owned(),
         None => "none of its pods waits".to_owned(),
     }
+}
+
+fn not_waiting(state: &str, message: &str) -> String {
+    let message = one_line(message);
+    let colon = if message.is_empty() { "" } else { ": " };
+    format!("none of its pods waits for a node; it is {state}{colon}{message}")
 }
 
 #[cfg(test)]
@@ -145,7 +158,11 @@ mod tests {
     fn who_does_not_wait_says_how_it_is() {
         let tfjob = kind("kubeflow.org", "v1", "TFJob");
         let job = json!({"status": {"conditions": [{"type": "Running", "status": "True"}]}});
-        assert_eq!(why_none(&tfjob, &job), "none of its pods waits; it is Running");
+        assert_eq!(why_none(&tfjob, &job), "none of its pods waits for a node; it is Running");
+        let refused = json!({"status": {"conditions": [{"type": "ReplicaFailure", "status": "True",
+            "message": "exceeded\nquota"}]}});
+        let said = "none of its pods waits for a node; it is ReplicaFailure: exceeded quota";
+        assert_eq!(why_none(&tfjob, &refused), said);
         assert_eq!(why_none(&tfjob, &json!({})), "no operator has looked at it yet");
     }
 }

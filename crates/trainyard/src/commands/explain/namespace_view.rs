@@ -1,17 +1,22 @@
-//! Why a job waits as its own namespace tells it: for people who may not read nodes and queues.
+//! Why a job waits as its own namespace tells it: all there is for people who may not read nodes and
+//! queues, and for others what pods wait for that have their nodes.
 //!
 //! Conditions and events of the PodGroup and the pods in, text or JSON out. Pure.
 
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
+use trainyard_core::aid::GroupStatus;
+use trainyard_core::{Phase, PodView};
 use trainyard_operator::Denied;
 
 use super::words::Sheet;
 use super::{ROLE, groups};
 use crate::cluster::Kind;
 use crate::commands::job_logs::find::replica;
+use crate::commands::job_logs::wait::waits_for;
 use crate::present::{events, items, one_line, text};
 use crate::run::words::{counted, listed, some};
 
@@ -28,6 +33,13 @@ struct Waiting {
     why: String,
 }
 
+/// A warning, and of how many other objects the same was said before.
+#[derive(Debug)]
+struct Warning<'a> {
+    event: &'a Value,
+    others: usize,
+}
+
 /// What can be seen without rights beyond the namespace.
 #[derive(Debug)]
 pub(super) struct NamespaceView<'a> {
@@ -37,7 +49,7 @@ pub(super) struct NamespaceView<'a> {
     pods: usize,
     waiting: Vec<Waiting>,
     /// Warnings, the latest last.
-    events: Vec<&'a Value>,
+    events: Vec<Warning<'a>>,
     denied: &'a [Denied],
 }
 
@@ -62,8 +74,7 @@ impl<'a> NamespaceView<'a> {
         if kind.group.is_empty() && kind.kind == "Pod" {
             pods.push(object);
         }
-        let warnings = events.iter().filter(|event| event["type"] == "Warning");
-        let mut warnings: Vec<&Value> = warnings.collect();
+        let mut warnings = warnings(events);
         warnings.drain(..warnings.len().saturating_sub(EVENTS));
         Self {
             state: groups::why_none(kind, object),
@@ -82,17 +93,42 @@ impl<'a> NamespaceView<'a> {
             sheet.line("queue", &queue(group));
             sheet.line("because", &because(group));
         }
-        for (why, replicas) in self.reasons() {
-            sheet.line("pods", &format!("{}: {why}", some(&replicas, NAMED)));
-        }
-        for event in &self.events {
-            sheet.line("event", &event_words(event, now));
-        }
+        self.pods_and_events(&mut sheet, |_| true, now);
         for Denied { resource, problem } in self.denied {
             sheet.line("not seen", &format!("{resource}{}: {}", tells(resource), refusal(problem)));
         }
-        sheet.line("rights", &self.rights());
+        if !self.denied.is_empty() {
+            sheet.line("rights", &self.rights());
+        }
         sheet.0
+    }
+
+    /// Whether there is something to tell that an explanation about nodes does not.
+    pub(super) fn is_needed(&self) -> bool {
+        !self.denied.is_empty() || self.has_starting()
+    }
+
+    /// Whether pods have their nodes and have not started.
+    fn has_starting(&self) -> bool {
+        self.waiting.iter().any(|pod| pod.is_placed)
+    }
+
+    /// What these pods wait for, as lines of an explanation that is about nodes.
+    pub(super) fn starting(&self, now: Timestamp) -> String {
+        let mut sheet = Sheet(String::new());
+        if self.has_starting() {
+            self.pods_and_events(&mut sheet, |pod| pod.is_placed, now);
+        }
+        sheet.0
+    }
+
+    fn pods_and_events(&self, sheet: &mut Sheet, told: impl Fn(&Waiting) -> bool, now: Timestamp) {
+        for (why, replicas) in self.reasons(told) {
+            sheet.line("pods", &format!("{}: {why}", some(&replicas, NAMED)));
+        }
+        for warning in &self.events {
+            sheet.line("event", &warning.words(now));
+        }
     }
 
     /// Adds what is seen, and what is not, to an explanation for programs.
@@ -107,10 +143,11 @@ impl<'a> NamespaceView<'a> {
                 "message": because(group),
             })
         });
-        let events = self.events.iter().map(|event| {
+        let events = self.events.iter().map(|warning| {
+            let Warning { event, others } = warning;
             json!({
                 "reason": event["reason"], "message": event["message"],
-                "object": about(event),
+                "object": about(event), "others": others,
             })
         });
         let denied = self
@@ -141,9 +178,9 @@ impl<'a> NamespaceView<'a> {
     }
 
     /// Each reason once, with the replicas it holds for, in their order.
-    fn reasons(&self) -> Vec<(&str, Vec<String>)> {
+    fn reasons(&self, told: impl Fn(&Waiting) -> bool) -> Vec<(&str, Vec<String>)> {
         let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-        for pod in &self.waiting {
+        for pod in self.waiting.iter().filter(|pod| told(pod)) {
             match reasons.iter_mut().find(|(why, _)| *why == pod.why) {
                 Some((_, replicas)) => replicas.push(pod.replica.clone()),
                 None => reasons.push((&pod.why, vec![pod.replica.clone()])),
@@ -169,25 +206,11 @@ fn has(count: usize) -> String {
 
 /// Why a pod does not run; none for one that does, or has.
 fn waiting(pod: &Value) -> Option<Waiting> {
-    if text(pod, &["status", "phase"]) != "Pending" {
-        return None;
-    }
+    PodView::of_json(pod).filter(|view| view.phase == Phase::Pending)?;
     let is_placed = !text(pod, &["spec", "nodeName"]).is_empty();
-    let unplaced = items(pod, &["status", "conditions"])
-        .find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False")
-        .map(|condition| (text(condition, &["reason"]), text(condition, &["message"])));
-    let container = ["initContainerStatuses", "containerStatuses"]
-        .into_iter()
-        .flat_map(|list| items(pod, &["status", list]))
-        .map(|status| &status["state"]["waiting"])
-        .find(|waiting| waiting.is_object())
-        .map(|waiting| (text(waiting, &["reason"]), text(waiting, &["message"])));
-    let why = match if is_placed { container } else { unplaced } {
-        Some((reason, "")) if !reason.is_empty() => reason.to_owned(),
-        Some((_, message)) if !is_placed && !message.is_empty() => one_line(message),
-        Some((reason, message)) if !message.is_empty() => {
-            format!("{reason}: {}", one_line(message))
-        }
+    let wait = waits_for(pod);
+    let why = match wait.words() {
+        words if words != "Pending" && !words.is_empty() => words,
         _ if is_placed => "its node has not said anything of it yet".to_owned(),
         _ => "no scheduler has said anything of it yet".to_owned(),
     };
@@ -217,11 +240,10 @@ fn queue(group: &Value) -> String {
     words
 }
 
-/// The last condition that speaks against the group.
+/// What speaks against the group now.
 fn because(group: &Value) -> String {
-    let last = items(group, &["status", "conditions"])
-        .rfind(|condition| condition["type"] == "Unschedulable" && condition["status"] == "True");
-    last.map_or_else(String::new, |condition| one_line(text(condition, &["message"])))
+    let status = GroupStatus::deserialize(&group["status"]).unwrap_or_default();
+    status.obstacle().map_or_else(String::new, |condition| one_line(&condition.message))
 }
 
 fn about(event: &Value) -> String {
@@ -229,14 +251,33 @@ fn about(event: &Value) -> String {
     format!("{}/{}", text(object, &["kind"]).to_lowercase(), text(object, &["name"]))
 }
 
-fn event_words(event: &Value, now: Timestamp) -> String {
-    format!(
-        "{}, {} of {}: {}",
-        events::when(event, now),
-        text(event, &["reason"]),
-        about(event),
-        one_line(text(event, &["message"]))
-    )
+/// The warnings among events in their order, each of the same words once.
+fn warnings(events: &[Value]) -> Vec<Warning<'_>> {
+    let mut found: Vec<Warning<'_>> = Vec::new();
+    for event in events.iter().filter(|event| event["type"] == "Warning") {
+        let words = |event: &Value| (event["reason"].clone(), event["message"].clone());
+        let at = found.iter().position(|one| words(one.event) == words(event));
+        let mut others = 0;
+        if let Some(before) = at.map(|at| found.remove(at)) {
+            others = before.others + usize::from(about(before.event) != about(event));
+        }
+        found.push(Warning { event, others });
+    }
+    found
+}
+
+impl Warning<'_> {
+    fn words(&self, now: Timestamp) -> String {
+        let Self { event, others } = self;
+        let others = if *others > 0 { format!(" and {others} more") } else { String::new() };
+        format!(
+            "{}, {} of {}{others}: {}",
+            events::when(event, now),
+            text(event, &["reason"]),
+            about(event),
+            one_line(text(event, &["message"]))
+        )
+    }
 }
 
 /// What is not known without a resource.
@@ -259,97 +300,4 @@ fn refusal(problem: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pod(index: u32, status: &Value) -> Value {
-        json!({
-            "metadata": {"name": format!("mnist-worker-{index}"), "labels": {
-                "training.kubeflow.org/replica-type": "worker",
-                "training.kubeflow.org/replica-index": index.to_string()}},
-            "spec": {}, "status": status,
-        })
-    }
-
-    fn unplaced(index: u32) -> Value {
-        pod(
-            index,
-            &json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
-                "reason": "Unschedulable", "message": "0/1 nodes are available:\n1 Insufficient cpu."}]}),
-        )
-    }
-
-    fn denied() -> Vec<Denied> {
-        let problem = |resource: &str| {
-            format!("{resource} is forbidden: User \"ann\" cannot list resource \"{resource}\"")
-        };
-        ["nodes", "queues"].map(|resource| Denied { resource, problem: problem(resource) }).into()
-    }
-
-    #[test]
-    fn conditions_and_events_say_why_and_missing_rights_are_named() {
-        let kind = Kind::example("kubeflow.org", "v1", "TFJob", "tfjobs", true);
-        let job = json!({"metadata": {"name": "mnist", "uid": "u"}});
-        let groups = [json!({"metadata": {"name": "mnist", "ownerReferences": [{"uid": "u"}]},
-            "spec": {"minMember": 2, "queue": "vision"}, "status": {"phase": "Pending",
-            "conditions": [{"type": "Unschedulable", "status": "True", "message": "2/2 tasks wait"}]}})];
-        let pods = [unplaced(0), unplaced(1)];
-        let events =
-            [json!({"type": "Warning", "reason": "FailedScheduling", "message": "no\nroom",
-            "lastTimestamp": "2026-01-01T00:00:00Z",
-            "involvedObject": {"kind": "Pod", "name": "mnist-worker-0"}})];
-        let denied = denied();
-        let view = NamespaceView::of(&kind, &job, &groups, &pods, &events, &denied);
-        let text = view.text("tfjob.kubeflow.org/mnist", "2026-01-01T00:00:30Z".parse().unwrap());
-        let expected = "\
-tfjob.kubeflow.org/mnist: 2 pods have no node
-  asks       2 pods together or none
-  queue      vision; the PodGroup mnist is Pending
-  because    2/2 tasks wait
-  pods       worker-0 and worker-1: 0/1 nodes are available: 1 Insufficient cpu.
-  event      30s ago, FailedScheduling of pod/mnist-worker-0: no room
-  not seen   nodes (what each has left, and what keeps it out): forbidden: User \"ann\" cannot list resource \"nodes\"
-  not seen   queues (the share and limits of its queue): forbidden: User \"ann\" cannot list resource \"queues\"
-  rights     what is short, who has it and what would fit takes the right to list nodes and queues
-             an administrator gives it by the ClusterRole trainyard-explain, which `trainyard manifests` brings
-";
-        assert_eq!(text, expected);
-        let mut shown = json!({});
-        view.add_to(&mut shown);
-        assert_eq!(shown["notSeen"][0]["resource"], "nodes");
-        assert_eq!(shown["podGroups"][0]["message"], "2/2 tasks wait");
-        assert_eq!(shown["waitingPods"].as_array().unwrap().len(), 2);
-    }
-
-    #[test]
-    fn a_pod_that_has_a_node_says_what_its_container_waits_for() {
-        let kind = Kind::example("", "v1", "Pod", "pods", true);
-        let mut one = pod(
-            0,
-            &json!({"phase": "Pending", "containerStatuses": [{"state": {"waiting":
-                {"reason": "ImagePullBackOff", "message": "no such image"}}}]}),
-        );
-        one["spec"]["nodeName"] = json!("a");
-        let denied = denied();
-        let view = NamespaceView::of(&kind, &one, &[], &[], &[], &denied);
-        let text = view.text("pod/x", Timestamp::UNIX_EPOCH);
-        assert!(text.starts_with("pod/x: 1 pod has not started yet\n"), "{text}");
-        assert!(
-            text.contains("  pods       worker-0: ImagePullBackOff: no such image\n"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn a_job_that_is_not_let_in_has_no_pods_yet() {
-        let kind = Kind::example("batch.volcano.sh", "v1alpha1", "Job", "jobs", true);
-        let job = json!({"metadata": {"uid": "u"}, "status": {"state": {"phase": "Pending"}}});
-        let group = [json!({"metadata": {"name": "vj-u", "ownerReferences": [{"uid": "u"}]},
-            "spec": {"minMember": 3}, "status": {"phase": "Pending"}})];
-        let denied = denied();
-        let waits = NamespaceView::of(&kind, &job, &group, &[], &[], &denied);
-        assert!(waits.headline().starts_with("waits to be let into its queue"));
-        let runs = NamespaceView::of(&kind, &job, &[], &[], &[], &denied);
-        assert_eq!(runs.headline(), "none of its pods waits; it is Pending");
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use trainyard_sched::{Constraint, Explanation, GroupKey, Holder, Remedy, Shortage};
+use trainyard_sched::{Constraint, Explanation, GroupKey, Holder, Remedy};
 
 use crate::run::words::{counted, length, listed, written};
 
@@ -25,7 +25,7 @@ pub(super) fn told(subject: &str, why: &Explanation, now: i64) -> String {
     }
     sheet.line("because", &because(why));
     for short in &why.shortages {
-        sheet.line("short", &shortage(short));
+        sheet.line("short", &short.to_string());
     }
     for holder in &why.holders {
         sheet.line("held by", &held(holder));
@@ -126,26 +126,6 @@ fn because(why: &Explanation) -> String {
     if why.message.is_empty() { words } else { format!("{words}\n{}", why.message) }
 }
 
-fn shortage(short: &Shortage) -> String {
-    let name = &short.resource;
-    let of = |amount: i64| written(name, amount);
-    let too_little = short.asked - short.free;
-    if too_little > 0 {
-        return format!(
-            "{name}: {} asked for, {} free: {} too little",
-            of(short.asked),
-            of(short.free),
-            of(too_little)
-        );
-    }
-    format!(
-        "{name}: {} asked for in one pod, no node has more than {} free: {} too little",
-        of(short.per_member),
-        of(short.most_on_one_node),
-        of(short.per_member - short.most_on_one_node)
-    )
-}
-
 fn held(holder: &Holder) -> String {
     let has: Vec<String> = holder
         .has
@@ -184,7 +164,7 @@ fn remedy(remedy: &Remedy) -> String {
 
 #[cfg(test)]
 mod tests {
-    use trainyard_sched::Amounts;
+    use trainyard_sched::{Amounts, Shortage};
 
     use super::*;
 
@@ -246,7 +226,7 @@ tfjob.kubeflow.org/mnist: 3 pods have no node
   because    there is no room for it at present
              3/3 tasks in gang unschedulable
   short      cpu: 3 asked for, 1500m free: 1500m too little
-  short      memory: 1024Mi asked for in one pod, no node has more than 512Mi free: 512Mi too little
+  short      memory: 1Gi asked for in one pod, no node has more than 512Mi free: 512Mi too little
   held by    pod group team/other: 2500m cpu in 2 pods
   nodes      4 of 5: Insufficient cpu
   nodes      1 of 5: it is cordoned

@@ -1,14 +1,19 @@
 //! All there is, merged in the order of time.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
+use futures::StreamExt as _;
 use jiff::Timestamp;
+use serde_json::Value;
 use trainyard_node::KeptRun;
 
 use super::Logs;
+use super::absent::{nothing, replaced};
 use super::find::Found;
 use super::gone;
+use super::kept;
 use super::missing::{Missing, refused};
 use super::pods::{self, Run};
 use super::source::{Line, Source};
@@ -17,12 +22,13 @@ use crate::failure::Failure;
 use crate::output;
 use crate::present::paint::Painter;
 
-/// How many logs are read side by side; the more there are, the more connections are open.
-const MOST: usize = 64;
-
-/// Why there is no run before the present one, where there was one.
-const REPLACED: &str = "its pod was replaced: the one before is gone and its log with it; \
-    `trainyard describe` and `trainyard events` show how it ended";
+/// How many logs are read side by side; each has a connection of its own. Of more than that one is shown
+/// after the other.
+const MOST: usize = 200;
+/// How many of them are asked for at once.
+const AT_ONCE: usize = 16;
+/// How long a server may take to begin its answer: the node behind it may be away.
+const ANSWER: Duration = Duration::from_mins(1);
 
 /// A log and what stands before its lines.
 struct Part {
@@ -50,108 +56,180 @@ impl Part {
     }
 }
 
-/// Prints the logs of what was found, and says which of them cannot be had.
+/// A log that is to be shown.
+struct Wanted {
+    label: String,
+    from: Origin,
+}
+
+/// Where it is.
+enum Origin {
+    /// A server has it; the run before the present one, or that one.
+    Server {
+        run: Run,
+        previous: bool,
+    },
+    File(KeptRun),
+}
+
+/// Prints the logs of what was found, and says which of them cannot be had. `how` is said of a job that
+/// has finished, where its state is not told anyway.
 pub(super) async fn run(
     logs: &Logs,
     cluster: &Cluster,
     found: &Found,
-    kept: Option<&Path>,
+    folder: Option<&Path>,
     mut painter: Painter,
+    how: Option<&str>,
 ) -> Result<(), Failure> {
     let pods = pods::list(cluster, found).await?;
     let mut missing = Missing::default();
-    let mut parts = Vec::new();
-    let on_disk = match kept.filter(|_| logs.all || logs.previous || pods.is_empty()) {
-        Some(state) => kept_runs(logs, state, found)?,
-        None => Vec::new(),
-    };
-    if on_disk.is_empty() {
-        for run in pods.iter().flat_map(|pod| logs.runs(pod)) {
-            parts.extend(of_server(logs, cluster, found, &run, &mut missing).await?);
-        }
-        if !logs.previous {
-            for (label, why) in pods.iter().flat_map(|pod| logs.unstarted(pod)) {
-                missing.add(&label, &why);
-            }
-        }
-        let of_gone = if logs.previous { None } else { found.job.as_ref() };
-        for (replica, why) in of_gone.map_or_else(Vec::new, |(_, job)| gone::replicas(job, &pods)) {
-            if !logs.wants(&replica) {
-                continue;
-            }
-            match last_kept(logs, kept, found, &replica)? {
-                Some(run) => parts.push(of_file(logs, replica, &run).await?),
-                None => {
-                    missing.add(&replica, &why);
-                }
-            }
-        }
-    }
-    for (label, run) in on_disk {
-        parts.push(of_file(logs, label, &run).await?);
-    }
-    if parts.is_empty() {
-        return nothing(logs, found, &pods, missing);
-    }
-    painter.expect(parts.iter().map(|part| part.label.as_str()));
+    let wanted = wanted(logs, found, folder, &pods, &mut missing)?;
+    painter.expect(wanted.iter().map(|one| one.label.as_str()));
     if !missing.is_empty() {
         // What is there must not look like all there is.
         painter.expect_several();
     }
-    let at_once = if parts.len() > MOST { 1 } else { MOST };
-    while !parts.is_empty() {
-        let rest = parts.split_off(at_once.min(parts.len()));
-        merge(std::mem::replace(&mut parts, rest), &painter, &mut missing).await?;
+    let shown: BTreeSet<String> = wanted.iter().map(|one| one.replica().to_owned()).collect();
+    let is_any = print(logs, cluster, found, wanted, &painter, &mut missing).await?;
+    if logs.previous {
+        let is_yard = folder.is_some();
+        replaced(logs, cluster, found, is_yard, &pods, &shown, &mut missing).await;
+    }
+    if !is_any {
+        return nothing(logs, found, &pods, missing, how);
+    }
+    if let Some(how) = how {
+        output::say(&format!("{}: {how}\n", found.name));
     }
     missing.tell()
 }
 
-/// Why there is nothing to show.
-fn nothing(
-    logs: &Logs,
-    found: &Found,
-    pods: &[serde_json::Value],
-    missing: Missing,
-) -> Result<(), Failure> {
-    if let Some(container) = &logs.container
-        && !pods.is_empty()
-        && !pods.iter().any(|pod| pods::has_container(pod, container))
-    {
-        return Err(Failure::plain(format!(
-            "no pod of {:?} has a container {container:?}",
-            found.name
-        )));
-    }
-    if !missing.is_empty() {
-        // Where no pod is left, the status is all there is.
-        if let Some((_, job)) = found.job.as_ref().filter(|_| pods.is_empty()) {
-            output::say(&gone::what_is_known(&found.name, job, Timestamp::now()));
+impl Wanted {
+    fn replica(&self) -> &str {
+        match &self.from {
+            Origin::Server { run, .. } => &run.replica,
+            Origin::File(run) => &run.replica,
         }
-        return missing.tell();
     }
-    if logs.previous {
-        let why = format!("no replica of {:?} was restarted within its present pod", found.name);
-        return Err(Failure::plain(why));
-    }
-    let why = if pods.is_empty() { "it has no pods" } else { "no replica is meant" };
-    output::say(&format!("nothing was printed yet by {}: {why}\n", found.name));
-    Ok(())
 }
 
-/// The last run of a replica that the folder holds.
-fn last_kept(
+/// The logs that are to be shown. Those of which it is known that they cannot be are noted.
+fn wanted(
     logs: &Logs,
-    kept: Option<&Path>,
     found: &Found,
-    replica: &str,
-) -> Result<Option<KeptRun>, Failure> {
-    let Some(state) = kept else { return Ok(None) };
-    let runs = trainyard_node::kept_runs(state, &found.namespace, &found.name)
-        .map_err(|error| Failure::other("looking for kept logs", &error))?;
-    let wanted = logs.container.as_deref().unwrap_or(trainyard_api::names::CONTAINER);
-    let own = |run: &&KeptRun| run.replica == replica;
-    let of_container = runs.iter().filter(own).rfind(|run| run.container == wanted);
-    Ok(of_container.or_else(|| runs.iter().rfind(own)).cloned())
+    folder: Option<&Path>,
+    pods: &[Value],
+    missing: &mut Missing,
+) -> Result<Vec<Wanted>, Failure> {
+    let on_disk = match folder.filter(|_| logs.all || logs.previous || pods.is_empty()) {
+        Some(state) => kept::runs(logs, state, found)?,
+        None => Vec::new(),
+    };
+    if !on_disk.is_empty() {
+        let file = |(label, run)| Wanted { label, from: Origin::File(run) };
+        return Ok(on_disk.into_iter().map(file).collect());
+    }
+    let runs = pods.iter().flat_map(|pod| logs.runs(pod));
+    let mut wanted: Vec<Wanted> = runs.flat_map(|run| of_run(logs, &run)).collect();
+    if !logs.previous {
+        for (label, why) in pods.iter().flat_map(|pod| logs.unstarted(pod)) {
+            missing.add(&label, &why);
+        }
+    }
+    let job = found.job.as_ref().map(|(_, job)| job);
+    let gone = job.map_or_else(Vec::new, |job| gone::replicas(job, pods, Timestamp::now()));
+    for (replica, why) in gone.into_iter().filter(|(replica, _)| logs.wants(replica)) {
+        let file = if logs.previous { None } else { kept::last(logs, folder, found, &replica)? };
+        match file {
+            Some(run) => wanted.push(Wanted { label: replica, from: Origin::File(run) }),
+            None => {
+                missing.add(&replica, &why);
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+/// The logs of a container that a server gives: the present one, the one before it, or both.
+fn of_run(logs: &Logs, run: &Run) -> Vec<Wanted> {
+    let earlier = (logs.previous || logs.all) && run.restart > 0;
+    let one = |previous: bool| {
+        let number = if previous { run.restart } else { run.restart + 1 };
+        let label =
+            if logs.all && earlier { format!("{}#{number}", run.label) } else { run.label.clone() };
+        Wanted { label, from: Origin::Server { run: run.clone(), previous } }
+    };
+    let mut all = Vec::new();
+    all.extend(earlier.then(|| one(true)));
+    all.extend((!logs.previous).then(|| one(false)));
+    all
+}
+
+/// Opens logs, and prints them. True if there was any.
+async fn print(
+    logs: &Logs,
+    cluster: &Cluster,
+    found: &Found,
+    wanted: Vec<Wanted>,
+    painter: &Painter,
+    missing: &mut Missing,
+) -> Result<bool, Failure> {
+    let mut rest = wanted;
+    let at_once = if rest.len() > MOST { 1 } else { MOST };
+    let mut is_any = false;
+    while !rest.is_empty() {
+        let later = rest.split_off(at_once.min(rest.len()));
+        let group = std::mem::replace(&mut rest, later);
+        let opening = group.into_iter().map(|one| open(logs, cluster, found, one));
+        let opened: Vec<_> = futures::stream::iter(opening).buffered(AT_ONCE).collect().await;
+        let mut parts = Vec::new();
+        for one in opened {
+            match one? {
+                Ok(part) => parts.push(part),
+                Err((label, why)) => {
+                    missing.add(&label, &why);
+                }
+            }
+        }
+        is_any |= !parts.is_empty();
+        merge(parts, painter, missing).await?;
+    }
+    Ok(is_any)
+}
+
+/// Opens a log. One that cannot be had says why.
+async fn open(
+    logs: &Logs,
+    cluster: &Cluster,
+    found: &Found,
+    wanted: Wanted,
+) -> Result<Result<Part, (String, String)>, Failure> {
+    let Wanted { label, from } = wanted;
+    let (run, previous) = match from {
+        Origin::File(run) => return Ok(Ok(of_file(logs, label, &run).await?)),
+        Origin::Server { run, previous } => (run, previous),
+    };
+    let mut query = logs.query(&run.container);
+    if previous {
+        query = query.with("previous", "true");
+    }
+    let asked = cluster.log(&found.pods, &found.namespace, &run.pod, &query);
+    let why = match tokio::time::timeout(ANSWER, asked).await {
+        Ok(Ok(lines)) => {
+            let source = Source::Stamped(Box::new(lines));
+            return Ok(Ok(Part { label, source, next: None, time: None }));
+        }
+        Ok(Err(error)) => match refused(&error, &run.place, Timestamp::now()) {
+            Some(why) => why,
+            None => return Err(error.into()),
+        },
+        Err(_) => {
+            let node = run.place.words(Timestamp::now());
+            format!("{node} has not answered within {} s", ANSWER.as_secs())
+        }
+    };
+    Ok(Err((label, why)))
 }
 
 /// A log that was kept in a file.
@@ -159,83 +237,6 @@ async fn of_file(logs: &Logs, label: String, run: &KeptRun) -> Result<Part, Fail
     let lines = run.lines().map_err(|error| Failure::other("reading a kept log", &error))?;
     let source = Source::Kept(lines, logs.begin()).tailed(logs.tail_lines()).await?;
     Ok(Part { label, source, next: None, time: run.begins })
-}
-
-/// The runs that the folder holds: all of them, or the one before the present one of each replica.
-/// Where a replica has several, they are numbered.
-fn kept_runs(logs: &Logs, state: &Path, found: &Found) -> Result<Vec<(String, KeptRun)>, Failure> {
-    let runs = trainyard_node::kept_runs(state, &found.namespace, &found.name)
-        .map_err(|error| Failure::other("looking for kept logs", &error))?;
-    let mut by_replica: BTreeMap<(String, String), Vec<KeptRun>> = BTreeMap::new();
-    for run in runs {
-        let replica = if run.replica == "pod" { run.pod.clone() } else { run.replica.clone() };
-        let container = logs.container.as_ref().is_none_or(|name| *name == run.container);
-        if logs.wants(&replica) && container {
-            by_replica.entry((replica, run.container.clone())).or_default().push(run);
-        }
-    }
-    let mut chosen = Vec::new();
-    for ((replica, _), mut runs) in by_replica {
-        if logs.previous {
-            let before = runs.len().checked_sub(2).map(|at| runs.swap_remove(at));
-            chosen.extend(before.map(|run| (replica, run)));
-            continue;
-        }
-        let several = runs.len() > 1;
-        for (number, run) in runs.into_iter().enumerate() {
-            let label = if several { format!("{replica}#{}", number + 1) } else { replica.clone() };
-            chosen.push((label, run));
-        }
-    }
-    Ok(chosen)
-}
-
-/// The logs of a container that the server gives: the present one, the one before it, or both.
-async fn of_server(
-    logs: &Logs,
-    cluster: &Cluster,
-    found: &Found,
-    run: &Run,
-    missing: &mut Missing,
-) -> Result<Vec<Part>, Failure> {
-    let mut parts = Vec::new();
-    let earlier = (logs.previous || logs.all) && run.restart > 0;
-    if logs.previous && !earlier && is_replaced(found, &run.label) {
-        missing.add(&run.label, REPLACED);
-    }
-    let wanted = [(earlier, true), (!logs.previous, false)];
-    for (_, previous) in wanted.into_iter().filter(|(wanted, _)| *wanted) {
-        let mut query = logs.query(&run.container);
-        if previous {
-            query = query.with("previous", "true");
-        }
-        let number = if previous { run.restart } else { run.restart + 1 };
-        let label =
-            if logs.all && earlier { format!("{}#{number}", run.label) } else { run.label.clone() };
-        let lines = match cluster.log(&found.pods, &found.namespace, &run.pod, &query).await {
-            Ok(lines) => lines,
-            Err(error) => match refused(&error, &run.node) {
-                Some(why) => {
-                    missing.add(&label, &why);
-                    continue;
-                }
-                None => return Err(error.into()),
-            },
-        };
-        parts.push(Part {
-            label,
-            source: Source::Stamped(Box::new(lines)),
-            next: None,
-            time: None,
-        });
-    }
-    Ok(parts)
-}
-
-/// Whether the job's status tells of a pod before the present one. `label` may name a container too.
-fn is_replaced(found: &Found, label: &str) -> bool {
-    let replica = label.split('/').next().unwrap_or(label);
-    found.job.as_ref().is_some_and(|(_, job)| gone::was_replaced(job, replica))
 }
 
 /// Prints the lines of all parts, the earliest first.

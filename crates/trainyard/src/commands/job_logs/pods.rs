@@ -2,44 +2,63 @@
 
 use serde_json::Value;
 use trainyard_api::names::CONTAINER;
+use trainyard_core::view::Unreachable;
+use trainyard_core::{Phase, PodView};
 
 use super::Logs;
 use super::find::{Found, replica};
-use crate::cluster::{Cluster, Query};
-use crate::failure::Failure;
+use super::wait::waits_for;
+use crate::cluster::{Cluster, Error, Query};
 use crate::present::{items, one_line, text};
 
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 
 /// One container of one pod, in one of its runs.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
     /// What stands before its lines.
     pub(super) label: String,
+    pub(super) replica: String,
     pub(super) pod: String,
     pub(super) uid: String,
     pub(super) container: String,
     /// How often it was restarted in this pod.
     pub(super) restart: u64,
-    /// The node that has its log.
+    pub(super) place: Place,
+}
+
+/// Where a log is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The node that has it.
     pub(super) node: String,
+    /// That the cluster does not reach the node.
+    pub(super) lost: Option<Unreachable>,
+}
+
+impl Found {
+    /// What its pods are listed and watched by.
+    pub(super) fn query(&self) -> Query {
+        match &self.selector {
+            Some(selector) => Query::default().with("labelSelector", selector),
+            None => Query::default().with("fieldSelector", format!("metadata.name={}", self.name)),
+        }
+    }
+
+    /// Whether a pod that was listed belongs to it: a job of the same name before this one may still have pods.
+    pub(super) fn owns(&self, pod: &Value) -> bool {
+        let Some((_, job)) = &self.job else { return true };
+        let uid = text(job, &["metadata", "uid"]);
+        let mut owners = items(pod, &["metadata", "ownerReferences"]).peekable();
+        owners.peek().is_none() || owners.any(|owner| owner["uid"] == uid)
+    }
 }
 
 /// The pods of what was found, in the order of their names.
-pub(super) async fn list(cluster: &Cluster, found: &Found) -> Result<Vec<Value>, Failure> {
-    let query = match &found.selector {
-        Some(selector) => Query::default().with("labelSelector", selector),
-        None => Query::default().with("fieldSelector", format!("metadata.name={}", found.name)),
-    };
+pub(super) async fn list(cluster: &Cluster, found: &Found) -> Result<Vec<Value>, Error> {
+    let query = found.query();
     let mut pods = cluster.objects(&found.pods, Some(&found.namespace), &query).await?;
-    if let Some((_, job)) = &found.job {
-        // A job of the same name before this one may still have pods.
-        let uid = text(job, &["metadata", "uid"]);
-        pods.retain(|pod| {
-            let mut owners = items(pod, &["metadata", "ownerReferences"]).peekable();
-            owners.peek().is_none() || owners.any(|owner| owner["uid"] == uid)
-        });
-    }
+    pods.retain(|pod| found.owns(pod));
     pods.sort_by_key(replica);
     Ok(pods)
 }
@@ -55,20 +74,24 @@ impl Logs {
             .into_iter()
             .flat_map(|list| items(pod, &["status", list]));
         let wanted = self.containers(pod);
+        let place = place(pod);
         statuses
             .filter(|status| wanted.contains(&text(status, &["name"])))
             .filter_map(|status| {
                 let restart = status["restartCount"].as_u64().unwrap_or_default();
                 // One that waits for its next run has printed in the one before.
-                let has_run = status["state"]["waiting"].is_null() || restart > 0;
+                let has_run = status["state"]["waiting"].is_null()
+                    || restart > 0
+                    || status["lastState"]["terminated"].is_object();
                 let container = text(status, &["name"]).to_owned();
                 has_run.then(|| Run {
                     label: self.label(&replica, &container, wanted.len()),
+                    replica: replica.clone(),
                     pod: text(pod, &["metadata", "name"]).to_owned(),
                     uid: text(pod, &["metadata", "uid"]).to_owned(),
                     container,
                     restart,
-                    node: text(pod, &["spec", "nodeName"]).to_owned(),
+                    place: place.clone(),
                 })
             })
             .collect()
@@ -126,10 +149,17 @@ pub(super) fn has_container(pod: &Value, name: &str) -> bool {
         .any(|container| text(container, &["name"]) == name)
 }
 
+/// Where the logs of a pod are.
+pub(super) fn place(pod: &Value) -> Place {
+    let lost = PodView::of_json(pod).and_then(|view| view.unreachable);
+    let node = text(pod, &["spec", "nodeName"]).to_owned();
+    Place { node, lost }
+}
+
 /// Why a container of a pod never ran.
 fn never_ran(pod: &Value) -> String {
-    if !["Failed", "Succeeded"].contains(&text(pod, &["status", "phase"])) {
-        return one_line(&waits_for(pod));
+    if !PodView::of_json(pod).map_or(Phase::Unknown, |view| view.phase).is_finished() {
+        return waits_for(pod).words();
     }
     let (reason, message) =
         (text(pod, &["status", "reason"]), one_line(text(pod, &["status", "message"])));
@@ -139,21 +169,6 @@ fn never_ran(pod: &Value) -> String {
         ("", message) => message.to_owned(),
         (reason, message) => format!("{reason}: {message}"),
     }
-}
-
-/// Why a pod has no log yet.
-pub(crate) fn waits_for(pod: &Value) -> String {
-    let waiting = items(pod, &["status", "containerStatuses"]).find_map(|status| {
-        let reason = text(status, &["state", "waiting", "reason"]);
-        (!reason.is_empty()).then(|| reason.to_owned())
-    });
-    let unplaced = items(pod, &["status", "conditions"])
-        .find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False")
-        .map(|condition| text(condition, &["message"]).to_owned());
-    waiting
-        .or(unplaced)
-        .filter(|why| !why.is_empty())
-        .unwrap_or_else(|| text(pod, &["status", "phase"]).to_owned())
 }
 
 #[cfg(test)]
@@ -181,6 +196,27 @@ mod tests {
             "spec": {"containers": [{"name": "tensorflow"}, {"name": "side"}]},
             "status": status,
         })
+    }
+
+    #[test]
+    fn a_container_between_two_runs_has_printed_in_the_one_before() {
+        let between = pod(&json!({"phase": "Running", "containerStatuses": [
+            {"name": "tensorflow", "restartCount": 0, "state": {"waiting": {"reason": "x"}},
+             "lastState": {"terminated": {"exitCode": 1}}}]}));
+        assert_eq!(logs(&[]).runs(&between).len(), 1);
+        assert_eq!(logs(&[]).unstarted(&between), []);
+    }
+
+    #[test]
+    fn a_log_on_a_lost_node_is_known_to_be_there() {
+        let mut lost = pod(&json!({"phase": "Running", "conditions": [
+            {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+            {"type": "ContainersReady", "status": "True"}],
+            "containerStatuses": [{"name": "tensorflow", "state": {"running": {}}}]}));
+        lost["spec"]["nodeName"] = json!("b");
+        let since = Some("2026-01-01T00:00:00Z".parse().unwrap());
+        let place = Place { node: "b".to_owned(), lost: Some(Unreachable { since }) };
+        assert_eq!(logs(&[]).runs(&lost)[0].place, place);
     }
 
     #[test]

@@ -108,7 +108,8 @@ fn container(image: &str, name: &str, args: &[String]) -> Value {
             {"name": "probes", "containerPort": PROBES_PORT},
         ],
         "livenessProbe": probe("/healthz", 15, 20),
-        "readinessProbe": probe("/readyz", 1, 10),
+        // It is ready in a second, and an upgrade waits for it.
+        "readinessProbe": probe("/readyz", 1, 2),
         // The caches hold a few hundred bytes per pod of a job: the limit is for ten thousands.
         "resources": {
             "requests": {"cpu": "100m", "memory": "64Mi"},

@@ -37,6 +37,8 @@ pub(super) fn cluster_role() -> Value {
             rule("", "pods", &["create", "delete", "get", "list", "watch"]),
             rule("", "services", &["create", "delete", "get", "list", "watch"]),
             rule("", "events", &["create", "patch"]),
+            // A pod does not always show that its node is lost.
+            rule("", "nodes", &["list", "watch"]),
             // Left behind by the reference operator, it would refuse every new job.
             named(
                 rule(
@@ -112,9 +114,8 @@ pub(super) fn explain_role(with_groups: bool) -> Value {
     let look = ["get", "list"];
     let mut labels = labels();
     labels["app.kubernetes.io/component"] = "access".into();
-    let mut rules: Vec<Value> = ["nodes", "pods", "persistentvolumeclaims", "persistentvolumes"]
-        .map(|resource| rule("", resource, &look))
-        .into();
+    let core = ["namespaces", "nodes", "pods", "persistentvolumeclaims", "persistentvolumes"];
+    let mut rules: Vec<Value> = core.map(|resource| rule("", resource, &look)).into();
     rules.push(rule(CLASSES, "priorityclasses", &look));
     let storage =
         ["storageclasses", "csinodes", "csidrivers", "csistoragecapacities", "volumeattachments"];

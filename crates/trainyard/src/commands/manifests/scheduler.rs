@@ -42,6 +42,8 @@ fn everywhere() -> Value {
         rule("", "pods/binding", &["create"]),
         rule("", "pods/status", &["patch"]),
         rule("", "nodes", &["list", "watch"]),
+        // Terms of pod affinity mean namespaces by their labels.
+        rule("", "namespaces", &["list", "watch"]),
         // A claim is told for which node it is provisioned, a volume for which claim it is kept.
         rule("", "persistentvolumeclaims", &["list", "patch", "watch"]),
         rule("", "persistentvolumes", &["list", "patch", "watch"]),

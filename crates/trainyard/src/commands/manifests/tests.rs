@@ -110,6 +110,7 @@ fn rights(objects: &[Value], kind: &str, name: &str) -> BTreeSet<String> {
 fn who_may_explain_reads_what_the_scheduler_reads_and_nobody_has_it_by_itself() {
     let objects = complete();
     let expected = [
+        "/namespaces: get list",
         "/nodes: get list",
         "/persistentvolumeclaims: get list",
         "/persistentvolumes: get list",
@@ -130,7 +131,7 @@ fn who_may_explain_reads_what_the_scheduler_reads_and_nobody_has_it_by_itself() 
     assert!(!labels.contains("aggregate-to"), "{labels}");
     assert!(objects.iter().all(|object| object["roleRef"]["name"] != name));
     let without = rights(&self::objects(), "ClusterRole", name);
-    assert_eq!(without.len(), 11, "{without:?}");
+    assert_eq!(without.len(), 12, "{without:?}");
     assert!(without.iter().all(|right| !right.contains("volcano")), "{without:?}");
 }
 
@@ -171,6 +172,7 @@ fn the_operator_may_do_exactly_this() {
     let objects = objects();
     let expected = [
         "/events: create patch",
+        "/nodes: list watch",
         "/pods: create delete get list watch",
         "/services: create delete get list watch",
         "admissionregistration.k8s.io/validatingwebhookconfigurations \
@@ -262,6 +264,7 @@ fn the_scheduler_may_do_exactly_this() {
     let objects = complete();
     let expected = [
         "/events: create patch",
+        "/namespaces: list watch",
         "/nodes: list watch",
         "/persistentvolumeclaims: list patch watch",
         "/persistentvolumes: list patch watch",

@@ -1,10 +1,11 @@
 //! What a pod's status says about its replica.
 
 use serde_json::Value;
+use trainyard_core::{ContainerState, ContainerView, Phase, PodState, PodView};
 
 use super::replica::{Ended, Replica, State};
 use super::{Notice, Weight};
-use crate::commands::job_logs::pods::waits_for;
+use crate::commands::job_logs::wait::waits_for;
 use crate::present::time::time;
 use crate::present::{items, one_line, text};
 
@@ -14,8 +15,6 @@ const ADDRESS: &str = "trainyard.dev/address";
 const CRASH_LOOP: &str = "CrashLoopBackOff";
 /// The reason of a container whose program could not be started.
 const START_ERROR: &str = "StartError";
-/// Waiting that is a matter of moments.
-const PASSING: [&str; 4] = ["Pending", "ContainerCreating", "PodInitializing", ""];
 
 impl Replica {
     /// Takes a pod's status in; answers with what is new.
@@ -72,13 +71,14 @@ impl Replica {
             .find(|reason| !reason.is_empty())
             .unwrap_or_default()
             .clone_into(&mut self.waits_by);
-        self.is_unplaced = text(pod, &["status", "phase"]) == "Pending"
-            && items(pod, &["status", "conditions"]).any(|condition| {
-                condition["type"] == "PodScheduled"
-                    && condition["status"] == "False"
-                    && condition["reason"] == "Unschedulable"
-            });
-        let before = std::mem::replace(&mut self.state, state(pod));
+        let view = PodView::of_json(pod);
+        self.is_unplaced = view.as_ref().is_some_and(|view| {
+            let why = view.unscheduled.as_ref();
+            view.phase == Phase::Pending
+                && why.is_some_and(|(reason, _)| &**reason == "Unschedulable")
+        });
+        let state = view.map_or_else(|| State::Waiting(String::new()), |view| state(&view, pod));
+        let before = std::mem::replace(&mut self.state, state);
         if self.state.is_over() {
             self.memory = 0;
             self.cpu_millis = 0;
@@ -154,30 +154,32 @@ fn backs_off(last: Option<&Ended>, pause: &str) -> Notice {
     Notice::new(Weight::Warning, "BackOff", text)
 }
 
-fn state(pod: &Value) -> State {
-    let is_leaving = !pod["metadata"]["deletionTimestamp"].is_null();
-    match text(pod, &["status", "phase"]) {
-        "Succeeded" => State::Succeeded,
-        "Failed" if is_leaving => State::Stopped,
-        "Failed" => {
-            let codes = items(pod, &["status", "containerStatuses"])
-                .chain(items(pod, &["status", "initContainerStatuses"]))
-                .filter_map(|status| status["state"]["terminated"]["exitCode"].as_i64());
-            State::Failed(codes.max().unwrap_or(1))
+fn state(view: &PodView, pod: &Value) -> State {
+    match view.state() {
+        PodState::Succeeded => State::Succeeded,
+        PodState::Failed if view.deletion.is_some() => State::Stopped,
+        PodState::Failed => {
+            let containers = view.containers.iter().chain(view.init_steps());
+            State::Failed(containers.filter_map(exit_code).max().unwrap_or(1))
         }
         // Its end has been told; when it starts again is told then.
-        "Running" if back_off(pod).is_some() => State::Waiting(String::new()),
-        "Running" => State::Running,
-        _ => {
-            let message = items(pod, &["status", "containerStatuses"])
-                .map(|status| text(status, &["state", "waiting", "message"]))
-                .find(|message| !message.is_empty());
-            let reason = waits_for(pod);
+        PodState::Restarting => State::Waiting(String::new()),
+        PodState::Running => State::Running,
+        PodState::Lost => State::Waiting("its node cannot be reached".to_owned()),
+        PodState::Waiting => {
+            let wait = waits_for(pod);
             // Its gang is being made.
-            let passes = PASSING.contains(&reason.as_str()) || reason.starts_with("waiting for ");
-            let why = message.filter(|_| !passes).map_or(reason, str::to_owned);
+            let passes = wait.passes() || wait.message.starts_with("waiting for ");
+            let why = if wait.message.is_empty() { wait.reason } else { wait.message };
             State::Waiting(if passes { String::new() } else { why })
         }
+    }
+}
+
+fn exit_code(container: &ContainerView) -> Option<i64> {
+    match container.state {
+        ContainerState::Terminated { exit_code, .. } => Some(exit_code),
+        _ => None,
     }
 }
 

@@ -12,7 +12,6 @@ import tensorflow as tf
 
 print(kind, index, "is here", flush=True)
 share = pathlib.Path("/share")
-evaluated = share / "evaluated"
 
 if kind == "evaluator":
     while not tf.train.latest_checkpoint(str(share)):
@@ -20,7 +19,6 @@ if kind == "evaluator":
     count = tf.Variable(0.0)
     tf.train.Checkpoint(count=count).restore(tf.train.latest_checkpoint(str(share))).expect_partial()
     print("evaluated", int(count.numpy()), flush=True)
-    evaluated.write_text("yes")
 elif kind == "chief":
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     strategy = tf.distribute.ParameterServerStrategy(resolver)
@@ -37,10 +35,8 @@ elif kind == "chief":
     coordinator.join()
     print("counted", int(count.numpy()), flush=True)
     tf.train.Checkpoint(count=count).save(str(share / "model"))
-    while not evaluated.exists():
+    while not (share / "end").exists():
         time.sleep(0.5)
-    # The evaluator's own end.
-    time.sleep(3)
     print("training is done", flush=True)
 else:
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()

@@ -1,0 +1,171 @@
+//! The words of kubelets and of the control plane, row by row.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn pod(spec: &Value, status: &Value) -> PodView {
+    let pod = json!({"metadata": {"name": "p", "uid": "u"}, "spec": spec, "status": status});
+    serde_json::from_value(pod).unwrap()
+}
+
+fn by(status: &Value) -> EndedBy {
+    let pod = pod(&json!({"restartPolicy": "Never"}), status);
+    ended_by(&pod, culprit(&pod))
+}
+
+fn ended(name: &str, code: i64, reason: &str) -> Value {
+    json!({"name": name, "state": {"terminated": {"exitCode": code, "reason": reason}}})
+}
+
+const MARK: [(&str, &str); 2] = [("type", "DisruptionTarget"), ("status", "True")];
+
+#[test]
+fn by_the_reason_of_the_pod() {
+    use EndedBy::{Cluster, Deadline, Limit, Program};
+    let rows = [
+        ("", "", Program),
+        (
+            "DeadlineExceeded",
+            "Pod was active on the node longer than the specified deadline",
+            Deadline,
+        ),
+        ("Evicted", "The node was low on resource: memory. ", Cluster),
+        ("Evicted", "Usage of EmptyDir volume \"data\" exceeds the limit \"1Gi\". ", Limit),
+        (
+            "Evicted",
+            "Pod ephemeral local storage usage exceeds the total limit of containers 2Gi. ",
+            Limit,
+        ),
+        (
+            "Evicted",
+            "Container tensorflow exceeded its local ephemeral storage limit \"1Gi\". ",
+            Limit,
+        ),
+        ("Preempting", "Preempted in order to admit critical pod", Cluster),
+        ("NodeLost", "Node which was running pod is unresponsive", Cluster),
+        ("Terminated", "Pod was terminated in response to imminent node shutdown.", Cluster),
+        ("Shutdown", "Pod was terminated in response to imminent node shutdown.", Cluster),
+        ("NodeShutdown", "Pod was rejected as the node is shutting down.", Cluster),
+        ("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu", Cluster),
+        ("OutOfmemory", "", Cluster),
+        ("OutOfpods", "", Cluster),
+        ("OutOfephemeral-storage", "", Cluster),
+        ("OutOfnvidia.com/gpu", "", Cluster),
+        (
+            "UnexpectedAdmissionError",
+            "Pod was rejected: Allocate failed due to no healthy devices",
+            Cluster,
+        ),
+        ("TopologyAffinityError", "", Cluster),
+        ("NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed", Cluster),
+        ("NodePorts", "", Cluster),
+        ("NodeName", "", Cluster),
+        ("TaintToleration", "", Cluster),
+        // What the pod asks for is not to be had, here or elsewhere.
+        ("PodOSNotSupported", "", Program),
+        ("SysctlForbidden", "", Program),
+        ("UnsupportedPod", "", Program),
+        ("SomethingNew", "", Program),
+    ];
+    for (reason, message, expected) in rows {
+        let status = json!({"phase": "Failed", "reason": reason, "message": message});
+        assert_eq!(by(&status), expected, "{reason}: {message}");
+        // The exit code is the program's answer to a signal then.
+        let mut answered = status;
+        answered["containerStatuses"] = json!([ended("tensorflow", 143, "Error")]);
+        assert_eq!(by(&answered), expected, "{reason}: {message}, answered");
+    }
+}
+
+#[test]
+fn by_the_container_that_nobody_saw_end() {
+    use EndedBy::{Cluster, Program};
+    let rows = [
+        (137, "ContainerStatusUnknown", Cluster),
+        (255, "Unknown", Cluster),
+        (255, "Error", Program),
+        (137, "Error", Program),
+        (137, "OOMKilled", Program),
+        (143, "Error", Program),
+        (1, "Error", Program),
+    ];
+    for (code, reason, expected) in rows {
+        let status = json!({"phase": "Failed", "containerStatuses": [ended("c", code, reason)]});
+        assert_eq!(by(&status), expected, "{code} {reason}");
+    }
+    // One that was lost while it fetched the data.
+    let fetching = json!({"phase": "Failed",
+        "initContainerStatuses": [ended("fetch", 255, "Unknown")],
+        "containerStatuses": [{"name": "tensorflow", "state": {"waiting": {}}}]});
+    assert_eq!(by(&fetching), Cluster);
+}
+
+#[test]
+fn a_mark_says_that_it_was_the_cluster() {
+    let mark: serde_json::Map<String, Value> =
+        MARK.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
+    let marked = |reason: &str| {
+        by(&json!({"phase": "Failed", "reason": reason, "conditions": [mark],
+            "containerStatuses": [ended("tensorflow", 1, "Error")]}))
+    };
+    assert_eq!(marked(""), EndedBy::Cluster);
+    assert_eq!(marked("Evicted"), EndedBy::Cluster);
+    assert_eq!(
+        marked("DeadlineExceeded"),
+        EndedBy::Deadline,
+        "before anybody came to take it away"
+    );
+}
+
+#[test]
+fn the_container_that_trains_tells_and_a_sidecar_never_does() {
+    let spec = json!({"restartPolicy": "Never",
+        "initContainers": [{"name": "proxy", "restartPolicy": "Always"}, {"name": "fetch"}]});
+    let name = |containers: &[Value]| {
+        let status = json!({"phase": "Failed", "containerStatuses": containers,
+            "initContainerStatuses": [ended("proxy", 143, "Error"), ended("fetch", 0, "Completed")]});
+        culprit(&pod(&spec, &status)).map(|container| container.name.to_string())
+    };
+    let main = |code: i64| ended("tensorflow", code, "");
+    assert_eq!(name(&[ended("a", 1, ""), main(0)]).as_deref(), Some("tensorflow"));
+    assert_eq!(name(&[ended("a", 0, ""), ended("b", 1, "")]).as_deref(), Some("b"));
+    assert_eq!(name(&[]).as_deref(), Some("fetch"));
+}
+
+#[test]
+fn who_ended_it_stays_open_for_a_while_after_the_last_end() {
+    let at = |second: i64| format!("2026-01-01T12:00:0{second}Z");
+    let ends = |phase: &str, finished: [Option<i64>; 2]| {
+        let [a, b] = finished.map(|second| second.map(at));
+        let status = json!({"phase": phase, "containerStatuses": [
+            {"name": "tensorflow", "state": {"terminated": {"exitCode": 1, "finishedAt": a}}},
+            {"name": "proxy", "state": {"terminated": {"exitCode": 1, "finishedAt": b}}},
+        ]});
+        open_until(&pod(&json!({"restartPolicy": "Never"}), &status), 5_000)
+            .map(|until| until.to_string())
+    };
+    assert_eq!(ends("Running", [Some(1), Some(3)]), Some(at(8)));
+    assert_eq!(ends("Running", [Some(1), None]), Some(at(6)));
+    assert_eq!(ends("Running", [None, None]), None, "nobody knows since when");
+    assert_eq!(ends("Failed", [Some(1), Some(3)]), None);
+    assert_eq!(ends("Succeeded", [Some(1), Some(3)]), None);
+}
+
+#[test]
+fn a_node_that_starts_anew_restarts_in_place_what_it_has_lost() {
+    let restarted = |name: &str, reason: &str, code: i64| {
+        json!({"name": name, "restartCount": 1, "state": {"running": {}},
+            "lastState": {"terminated": {"exitCode": code, "reason": reason}}})
+    };
+    let lost = |containers: &[Value]| {
+        let status = json!({"phase": "Running", "containerStatuses": containers});
+        was_lost_in_place(&pod(&json!({"restartPolicy": "OnFailure"}), &status))
+    };
+    let by_runtime = restarted("tensorflow", "Unknown", 255);
+    let by_kubelet = restarted("proxy", "ContainerStatusUnknown", 137);
+    assert!(lost(&[by_runtime.clone(), by_kubelet]));
+    assert!(!lost(&[by_runtime.clone(), restarted("proxy", "Error", 1)]));
+    assert!(lost(&[by_runtime, json!({"name": "proxy", "state": {"running": {}}})]));
+    assert!(!lost(&[json!({"name": "tensorflow", "state": {"running": {}}})]));
+}
