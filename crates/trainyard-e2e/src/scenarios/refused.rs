@@ -197,6 +197,8 @@ async fn until_the_replicas_are_not_asked_for_any_more(world: World) -> Result<(
     world.wait_conditions("a", &both).await?;
     world.set_replicas("a", "Worker", 1).await?;
     world.wait_conditions("a", &running).await?;
+    world.wait_services(&["a-worker-0"]).await?;
+    world.settles().await?;
     world.stays_silent().await?;
     refusals.end();
     world.set_replicas("a", "Worker", 2).await?;
@@ -219,5 +221,6 @@ async fn until_the_job_is_suspended(world: World) -> Result<()> {
     world.patch_spec("a", json!({"runPolicy": {"suspend": false}})).await?;
     let resumed = ["Created=True", "Suspended=False", "Running=True"];
     world.wait_conditions("a", &resumed).await?;
+    world.settles().await?;
     world.stays_silent().await
 }

@@ -57,5 +57,6 @@ async fn while_it_runs(scene: Scene) -> Result<()> {
     tasks[0]["replicas"] = 2.into();
     scene.edit("a", json!({"tasks": tasks})).await?;
     scene.wait_until("it is over", |seen| says(seen) == ["Running", "", ""]).await?;
+    scene.settles().await?;
     scene.stays_silent().await
 }
