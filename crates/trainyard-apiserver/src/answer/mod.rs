@@ -65,10 +65,15 @@ pub(crate) fn success(code: u16, about: Option<(&About, &str)>) -> Response<Body
 /// Adds words of warning, as `kubectl` prints them.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
     const MOST: usize = 32;
-    for warning in warnings.iter().take(MOST) {
-        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
-        let quoted: String =
-            quoted.chars().filter(|letter| !letter.is_control()).take(512).collect();
+    // Headers have bounds, so of many or long words the beginnings are told.
+    const ALL: usize = 4096;
+    const EACH: usize = 256;
+    let whole: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
+    let longest = if whole > ALL { EACH } else { ALL };
+    for warning in warnings.iter().take(MOST.min(if whole > ALL { ALL / EACH } else { MOST })) {
+        let shown = warning.chars().filter(|letter| !letter.is_control()).take(longest);
+        let shown: String = shown.collect();
+        let quoted = shown.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(header) = header::HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
             response.headers_mut().append(header::WARNING, header);
         }

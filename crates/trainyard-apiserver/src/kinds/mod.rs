@@ -15,6 +15,7 @@ pub(crate) mod metadata;
 mod namespaces;
 pub(crate) mod naming;
 mod nodes;
+pub(crate) mod pod_security;
 pub(crate) mod pods;
 #[cfg(test)]
 mod recorded;

@@ -10,7 +10,7 @@ use crate::answer::{self, Body};
 use crate::api::Api;
 use crate::failure::Failure;
 use crate::http::escalation;
-use crate::kinds::admission;
+use crate::kinds::{admission, pod_security};
 use crate::names;
 use crate::store::{Change, CommitError, Expect};
 
@@ -61,6 +61,8 @@ pub(super) async fn store_new(
     definitions::before_create(api, ask, &mut object);
     write::check_new(ask, &object)?;
     warnings.extend(kind.rules.warnings(&object));
+    let write = pod_security::Write { kind, object: &object, before: None };
+    warnings.extend(pod_security::admit(&write, api)?);
     if dry {
         let taken = api.store.get(&kind.storage, &ask.target.namespace, name_of(&object));
         return match taken {

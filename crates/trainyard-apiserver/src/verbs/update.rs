@@ -11,6 +11,7 @@ use crate::api::Api;
 use crate::failure::Failure;
 use crate::http::escalation;
 use crate::kind::Part;
+use crate::kinds::pod_security;
 use crate::object::Object;
 use crate::store::{Change, Expect};
 
@@ -138,6 +139,10 @@ pub(super) async fn change(
     definitions::before_update(api, ask, &mut object, &before);
     write::check_change(ask, &object, &before, part)?;
     warnings.extend(ask.target.kind.rules.warnings(&object));
+    if part == Part::Main {
+        let write = pod_security::Write { kind, object: &object, before: Some(&before) };
+        warnings.extend(pod_security::admit(&write, api)?);
+    }
     let draft = write::draft(ask, &object)?;
     if draft.clone().at(old.revision).text == old.text {
         return Ok((old.clone(), warnings));

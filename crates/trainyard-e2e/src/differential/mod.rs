@@ -52,7 +52,11 @@ impl Pair {
             controller_manager: false,
             audit: false,
             // Pods need accounts here, as on any cluster.
-            api_server_flags: vec!["--disable-admission-plugins=".to_owned()],
+            // What a pod may is left to the labels of its namespace.
+            api_server_flags: vec![
+                "--disable-admission-plugins=".to_owned(),
+                "--allow-privileged=true".to_owned(),
+            ],
             ..Options::default()
         })
         .await?;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The topics, each a file.
-const TOPICS: [(&str, &str); 16] = [
+const TOPICS: [(&str, &str); 17] = [
     ("definitions", include_str!("cases/definitions.yaml")),
     ("defaults", include_str!("cases/defaults.yaml")),
     ("deletes", include_str!("cases/deletes.yaml")),
@@ -16,6 +16,7 @@ const TOPICS: [(&str, &str); 16] = [
     ("lists", include_str!("cases/lists.yaml")),
     ("namespaces", include_str!("cases/namespaces.yaml")),
     ("patches", include_str!("cases/patches.yaml")),
+    ("pod-security", include_str!("cases/pod-security.yaml")),
     ("reviews", include_str!("cases/reviews.yaml")),
     ("rights", include_str!("cases/rights.yaml")),
     ("subresources", include_str!("cases/subresources.yaml")),
