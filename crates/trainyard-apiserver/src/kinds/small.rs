@@ -273,6 +273,9 @@ impl Rules for Limits {
 /// The rules of network policies.
 pub(super) struct Policies;
 
+const NOT_ENFORCED: &str =
+    "this NetworkPolicy is stored and not enforced here: pods reach each other whatever it says";
+
 impl Rules for Policies {
     fn default(&self, object: &mut Value) {
         let spec = &mut object["spec"];
@@ -307,6 +310,11 @@ impl Rules for Policies {
 
     fn validate_update(&self, new: &Value, _old: &Value, _part: Part) -> Vec<FieldError> {
         self.validate_create(new)
+    }
+
+    /// Whoever relies on it is told, and not left to believe it.
+    fn warnings(&self, _object: &Value) -> Vec<String> {
+        vec![NOT_ENFORCED.to_owned()]
     }
 }
 
@@ -378,6 +386,7 @@ mod tests {
     fn policies_say_which_way_they_go() {
         let mut policy = json!({"spec": {"egress": [{"ports": [{"port": 1}]}]}});
         Policies.default(&mut policy);
+        assert_eq!(Policies.warnings(&policy), [NOT_ENFORCED]);
         assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress", "Egress"]));
         assert_eq!(policy["spec"]["egress"][0]["ports"][0]["protocol"], "TCP");
     }
