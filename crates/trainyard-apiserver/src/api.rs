@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use memchr::memmem;
 use serde_json::Value;
 use tokio::sync::MutexGuard;
 
@@ -11,6 +12,7 @@ use crate::clock::Clock;
 use crate::crd;
 use crate::kind::{Kind, World};
 use crate::kinds;
+use crate::object::Stored;
 use crate::registry::Registry;
 use crate::store::{self, Store};
 use crate::tokens::Tokens;
@@ -83,6 +85,26 @@ impl World for Api {
         let all = store::Query { namespace, ..store::Query::default() };
         let listing = self.store.list(storage, &all).unwrap_or_default();
         listing.items.iter().map(|stored| stored.value()).collect()
+    }
+
+    /// Reads no more pods than it takes: a node asks this for everything that its pods mount.
+    fn some_pod(
+        &self,
+        node: &str,
+        namespace: &str,
+        word: &str,
+        holds: &dyn Fn(&Value) -> bool,
+    ) -> bool {
+        let quoted = format!("\"{word}\"");
+        let is_it = |_: &str, _: &str, pod: &Stored| {
+            let mut fields = pod.meta.fields.iter();
+            fields.any(|(key, value)| &**key == "spec.nodeName" && &**value == node)
+                && memmem::find(&pod.text, quoted.as_bytes()).is_some()
+                && holds(&pod.value())
+        };
+        let namespace = Some(namespace);
+        let one = store::Query { namespace, limit: 1, filter: Some(&is_it), ..Default::default() };
+        self.store.list("pods", &one).is_ok_and(|found| !found.items.is_empty())
     }
 
     fn now(&self) -> String {

@@ -154,6 +154,18 @@ pub(crate) trait World: Send + Sync {
     fn get(&self, storage: &str, namespace: &str, name: &str) -> Option<Value>;
     /// All objects of a kind, or those of one namespace.
     fn list(&self, storage: &str, namespace: Option<&str>) -> Vec<Value>;
+    /// Whether something holds for a pod that is bound to a node. Pods whose text has not this word in
+    /// quotes may be left out.
+    fn some_pod(
+        &self,
+        node: &str,
+        namespace: &str,
+        _word: &str,
+        holds: &dyn Fn(&Value) -> bool,
+    ) -> bool {
+        let pods = self.list("pods", Some(namespace));
+        pods.iter().any(|pod| pod["spec"]["nodeName"] == node && holds(pod))
+    }
     /// The time, as RFC 3339 with seconds: `2026-11-16T05:40:00Z`.
     fn now(&self) -> String;
 }

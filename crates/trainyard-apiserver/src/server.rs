@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::Api;
 use crate::certificates::{Authority, KeyError};
 use crate::clock::Clock;
-use crate::http::{Bounds, Core, Doors, Gate, auth};
+use crate::http::{Bounds, Core, Doors, Gate, auth, nodes};
 use crate::kubelet::{Kubelets, Residents};
 use crate::store::{Limits, OpenError, Store};
 use crate::tokens::Tokens;
@@ -132,6 +132,13 @@ impl Server {
     #[must_use]
     pub fn client(&self, name: &str) -> kube::Client {
         let caller = auth::caller(name, &[auth::MASTERS]);
+        crate::http::client(self.core.clone(), caller, self.stop.clone())
+    }
+
+    /// A client in this process that is a node, and may do what nodes may.
+    #[must_use]
+    pub fn node_client(&self, node: &str) -> kube::Client {
+        let caller = auth::caller(&format!("{}{node}", nodes::PREFIX), &[nodes::NODES]);
         crate::http::client(self.core.clone(), caller, self.stop.clone())
     }
 

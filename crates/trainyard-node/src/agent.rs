@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use kube::Client;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use trainyard_holder::protocol::Network;
 use trainyard_image::Images;
 
+use crate::accounts::Accounts;
 use crate::error::AgentError;
 use crate::events::Events;
 use crate::net::names::Names;
@@ -36,10 +36,12 @@ const LAST_WRITES: Duration = Duration::from_secs(5);
 
 /// Runs an agent until `stop`, or until it cannot go on.
 pub async fn run(
-    client: Client,
+    accounts: impl Into<Accounts>,
     options: Options,
     stop: CancellationToken,
 ) -> Result<(), AgentError> {
+    let accounts: Accounts = accounts.into();
+    let client = accounts.any().clone();
     check_names(&options.nodes)?;
     let state = state::take(&options.state)?;
     state.clear().await?;
@@ -54,7 +56,7 @@ pub async fn run(
     let virtual_nodes = virtual_nodes(&machine, &options, &started)?;
     let names = Names::new();
     names.set_nodes(started.nodes.clone());
-    let (network, mut tasks) = network::serve(&client, &options, &started, &names).await?;
+    let (network, mut tasks) = network::serve(&accounts, &options, &started, &names).await?;
     tracing::info!(
         nodes = options.nodes.join(","),
         sandbox = presence::sandbox_word(chosen.isolation),
@@ -74,7 +76,7 @@ pub async fn run(
         objects,
         events: Events::start(client.clone()),
         yard: started.yard,
-        client: client.clone(),
+        accounts,
         names,
         timing: timing(&options),
         nodes: virtual_nodes.into_iter().map(|node| (node.name.clone(), node)).collect(),
@@ -220,7 +222,7 @@ mod tests {
 
     /// Others run it beside themselves.
     #[allow(dead_code, reason = "that it compiles is all it is for")]
-    fn may_go_to_another_thread(client: Client, options: Options) -> impl Future + Send {
+    fn may_go_to_another_thread(client: kube::Client, options: Options) -> impl Future + Send {
         run(client, options, CancellationToken::new())
     }
 }

@@ -4,6 +4,7 @@
 //! Knows Kubernetes only through `kube::Client` and the kubelet's contract. Must not know TFJobs, the
 //! operator, or what stands behind the API. Makes no sandbox itself: that is the holder's.
 
+mod accounts;
 mod addresses;
 mod agent;
 mod env;
@@ -31,6 +32,7 @@ mod watch;
 mod window;
 mod yard;
 
+pub use accounts::Accounts;
 pub use agent::run;
 pub use error::AgentError;
 pub use logs::{KeptLine, KeptLines, KeptRun, kept_runs};

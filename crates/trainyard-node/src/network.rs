@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use trainyard_holder::protocol::{Network as Level, Place, Refusal, SocketKind};
 
+use crate::accounts::Accounts;
 use crate::error::AgentError;
 use crate::net::names::{self, Names};
 use crate::net::outbound::Outbound;
@@ -31,16 +32,17 @@ const RESOLV: &str = "/etc/resolv.conf";
 
 /// Begins to serve; the tasks end only by failing.
 pub(crate) async fn serve(
-    client: &Client,
+    accounts: &Accounts,
     options: &Options,
     started: &Started,
     names: &Names,
 ) -> Result<(Network, JoinSet<()>), AgentError> {
+    let client = accounts.any();
     let mut tasks = JoinSet::new();
     tasks.spawn(names::follow(client.clone(), names.clone()));
     if started.chosen.network == Level::Loopback {
         for (node, _) in &started.nodes {
-            tasks.spawn(names::follow_pods(client.clone(), names.clone(), node.clone()));
+            tasks.spawn(names::follow_pods(accounts.of(node).clone(), names.clone(), node.clone()));
         }
         let network = Network {
             resolver: None,

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
@@ -150,7 +151,31 @@ where
     if !is_name(name) {
         return Ok(None);
     }
-    api.get_opt(name).await.map_err(|e| ObjectsError::from_client(format!("{what} {name}"), &e))
+    let mut pauses = KIN.into_iter();
+    loop {
+        let found = api.get_opt(name).await;
+        match (&found, pauses.next()) {
+            (Err(error), Some(pause)) if is_unrelated(error) => tokio::time::sleep(pause).await,
+            _ => {
+                let failed = |e| ObjectsError::from_client(format!("{what} {name}"), &e);
+                return found.map_err(failed);
+            }
+        }
+    }
+}
+
+/// An API server lets a node read what its pods name, and may hear of a pod later than the node itself.
+const KIN: [Duration; 4] = [
+    Duration::from_millis(50),
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+];
+
+/// Whether a node was refused something because no pod of its is known to name it.
+fn is_unrelated(error: &kube::Error) -> bool {
+    let words = "no relationship found between node";
+    matches!(error, kube::Error::Api(status) if status.code == 403 && status.message.contains(words))
 }
 
 impl Objects for ApiObjects {
@@ -190,10 +215,15 @@ impl Objects for ApiObjects {
             return Err(ObjectsError::Refused { message });
         }
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), namespace);
-        let answer = accounts
-            .create_token_request(account, &PostParams::default(), &token_request(ask))
-            .await
-            .map_err(|e| ObjectsError::from_client(what.clone(), &e))?;
+        let (params, request) = (PostParams::default(), token_request(ask));
+        let mut pauses = KIN.into_iter();
+        let answer = loop {
+            let answer = accounts.create_token_request(account, &params, &request).await;
+            match (&answer, pauses.next()) {
+                (Err(error), Some(pause)) if is_unrelated(error) => tokio::time::sleep(pause).await,
+                _ => break answer.map_err(|e| ObjectsError::from_client(what.clone(), &e))?,
+            }
+        };
         let seconds = answer.spec.expiration_seconds.unwrap_or(ask.seconds);
         let status = answer.status.ok_or_else(|| ObjectsError::Unanswered {
             what,

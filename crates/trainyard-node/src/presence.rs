@@ -46,8 +46,9 @@ impl Presence<'_> {
         hearts: &mut JoinSet<()>,
         tasks: &mut JoinSet<()>,
     ) -> Result<(), AgentError> {
-        let (shared, client) = (self.shared, &self.shared.client);
+        let shared = self.shared;
         for node in shared.nodes.values() {
+            let client = shared.accounts.of(&node.name);
             let Some(address) = served.get(&node.name) else { continue };
             let facts = self.facts(node, *address);
             let registered = node::register_within(client, &facts, REACH, &shared.closing).await?;

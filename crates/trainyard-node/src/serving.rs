@@ -87,7 +87,8 @@ impl NodePods {
     /// Whether the API server knows of a pod on this node, as far as it says. It is asked by a list, which the
     /// agent has a right to anyway.
     async fn may_come(&self, namespace: &str, name: &str) -> bool {
-        let pods: Api<Pod> = Api::namespaced(self.shared.client.clone(), namespace);
+        let pods: Api<Pod> =
+            Api::namespaced(self.shared.accounts.of(&self.node).clone(), namespace);
         let fields = format!("metadata.name={name},spec.nodeName={}", self.node);
         let known = pods.list_metadata(&ListParams::default().fields(&fields)).await;
         !known.is_ok_and(|known| known.items.is_empty())

@@ -16,6 +16,7 @@ use trainyard_api::quantity;
 use trainyard_holder::protocol::Isolation;
 use trainyard_image::Images;
 
+use crate::accounts::Accounts;
 use crate::addresses::Addresses;
 use crate::env::Facts;
 use crate::events::Events;
@@ -70,9 +71,10 @@ pub(crate) struct VirtualNode {
 
 /// What all pods share.
 pub(crate) struct Shared {
-    pub(crate) client: Client,
+    pub(crate) accounts: Accounts,
     pub(crate) yard: Yard,
     pub(crate) images: Images,
+    /// What is not about one pod.
     pub(crate) objects: ApiObjects,
     pub(crate) events: Events,
     pub(crate) names: Names,
@@ -132,6 +134,17 @@ impl Shared {
     /// The node a pod is bound to.
     pub(crate) fn node_of(&self, pod: &Pod) -> Option<&VirtualNode> {
         self.nodes.get(pod.spec.as_ref()?.node_name.as_ref()?)
+    }
+
+    /// The client by which a pod's node asks.
+    pub(crate) fn client_of(&self, pod: &Pod) -> &Client {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        self.accounts.of(node.unwrap_or_default())
+    }
+
+    /// What a pod names, as its node may read it.
+    pub(crate) fn objects_of(&self, pod: &Pod) -> ApiObjects {
+        ApiObjects::new(self.client_of(pod).clone())
     }
 
     /// The address of a pod's node.

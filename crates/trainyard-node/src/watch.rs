@@ -107,7 +107,7 @@ async fn seen(shared: &Arc<Shared>, node: &channel::Receiver<Arc<Node>>, pod: Po
 async fn admitted(shared: &Shared, node: &Node, pod: &Pod) -> Result<(), Rejection> {
     match beside_others(shared, node, pod) {
         Err(rejection) if rejection.reason == "NodeAffinity" => {
-            let nodes: Api<Node> = Api::all(shared.client.clone());
+            let nodes: Api<Node> = Api::all(shared.accounts.of(&node.name_any()).clone());
             match nodes.get(&node.name_any()).await {
                 Ok(fresh) => beside_others(shared, &fresh, pod),
                 Err(_) => Err(rejection),

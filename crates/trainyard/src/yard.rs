@@ -164,10 +164,14 @@ impl Yard {
         options.client_authority = Some(self.server.authority().certificate().into());
         options.client_names = vec![trainyard_apiserver::NODE_CLIENT.to_owned()];
         options.api_server = Some(self.address.to_string());
-        let client = self.server.client("system:node");
+        let Some(first) = options.nodes.first() else { return };
+        let mut accounts = trainyard_node::Accounts::from(self.server.node_client(first));
+        for node in &options.nodes {
+            accounts = accounts.with(node, self.server.node_client(node));
+        }
         let stop = self.stop_workers.clone();
         self.parts.spawn(async move {
-            let ended = trainyard_node::run(client, options, stop).await;
+            let ended = trainyard_node::run(accounts, options, stop).await;
             ("node", ended.map_err(|error| error.to_string()))
         });
     }

@@ -40,6 +40,7 @@ pub(crate) fn check(
                 namespace: at("namespace"),
                 // The name is part of the path of a change only.
                 name: if before.is_some() { at("name") } else { "" },
+                on_node: "",
             };
             if rights::may(world, caller, &act) {
                 return Ok(());
@@ -90,7 +91,8 @@ fn bound(world: &dyn World, caller: &Caller, binding: &Value, namespace: &str) -
         _ => return Bound::Freely,
     };
     let name = text("name");
-    let act = Act { verb: "bind", group: GROUP, resource: resource.to_owned(), namespace, name };
+    let resource = resource.to_owned();
+    let act = Act { verb: "bind", group: GROUP, resource, namespace, name, on_node: "" };
     if rights::may(world, caller, &act) {
         return Bound::Freely;
     }

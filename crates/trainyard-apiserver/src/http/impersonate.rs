@@ -72,7 +72,8 @@ fn may(
     namespace: &str,
     name: &str,
 ) -> Result<(), Failure> {
-    let act = Act { verb: "impersonate", group, resource: resource.to_owned(), namespace, name };
+    let resource = resource.to_owned();
+    let act = Act { verb: "impersonate", group, resource, namespace, name, ..Act::default() };
     rights::check(world, caller, &act)
 }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, header};
 use serde_json::Value;
+use trainyard_schema::select::fields::Selector;
 
 use super::auth::{Doors, unauthorized};
 use super::gate::{Gate, Incoming, Read};
@@ -164,6 +165,7 @@ impl Core {
                 resource: path.resource.clone(),
                 namespace: path.namespace.as_deref().unwrap_or_default(),
                 name: path.name.as_deref().unwrap_or_default(),
+                on_node: "",
             };
             rights::check(self.api.as_ref(), &caller, &act)?;
             return self.kubelets.metrics(&self.api, &path, &query).await;
@@ -184,12 +186,14 @@ impl Core {
             Some(subresource) => format!("{}/{subresource}", target.kind.plural),
             None => target.kind.plural.clone(),
         };
+        let chosen = Chosen::of(verb, &query);
         let act = rights::Act {
             verb,
             group: &target.kind.group,
             resource,
             namespace: &target.namespace,
-            name: target.name.as_deref().unwrap_or_default(),
+            name: target.name.as_deref().unwrap_or(&chosen.name),
+            on_node: &chosen.node,
         };
         rights::check(self.api.as_ref(), &caller, &act)?;
         let is_long = query.flag("watch") || kubelet::serves(&target);
@@ -360,11 +364,30 @@ fn discovery_answer(text: Bytes, version: &str) -> Response<Body> {
     response
 }
 
-/// What roles call a request.
+/// To which one object, or to which node's pods, a list or a watch keeps.
+#[derive(Default)]
+struct Chosen {
+    name: String,
+    node: String,
+}
+
+impl Chosen {
+    fn of(verb: &str, query: &Query) -> Self {
+        if !matches!(verb, "list" | "watch") {
+            return Self::default();
+        }
+        let selector = query.text("fieldSelector").map(Selector::parse);
+        let Some(Ok(selector)) = selector else { return Self::default() };
+        let exact = |field: &str| selector.exact(field).unwrap_or_default().to_owned();
+        Self { name: exact("metadata.name"), node: exact("spec.nodeName") }
+    }
+}
+
+/// What roles call a request. An object with a name is got, whatever else is said.
 fn verb_of(method: &Method, path: &ApiPath, query: &Query) -> &'static str {
     match (method, path.name.is_some()) {
-        (&Method::GET, _) if query.flag("watch") => "watch",
         (&Method::GET, true) => "get",
+        (&Method::GET, false) if query.flag("watch") => "watch",
         (&Method::GET, false) => "list",
         (&Method::POST, _) => "create",
         (&Method::PUT, _) => "update",

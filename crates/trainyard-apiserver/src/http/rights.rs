@@ -1,10 +1,12 @@
-//! What an identity may do: everything for masters, what roles say for all others.
+//! What an identity may do: everything for masters, what roles say for all others, and beside it what
+//! comes with being a node.
 //!
 //! Pure reading of stored roles and bindings. Must not know how an identity was proven.
 
 use serde_json::Value;
 
 use super::auth::MASTERS;
+use super::nodes;
 use crate::failure::Failure;
 use crate::kind::{Caller, World};
 
@@ -22,8 +24,10 @@ pub(crate) struct Act<'a> {
     pub(crate) resource: String,
     /// Empty for kinds outside namespaces and for all namespaces.
     pub(crate) namespace: &'a str,
-    /// Empty for lists.
+    /// Empty for lists, unless they select one name.
     pub(crate) name: &'a str,
+    /// The node to whose pods a list or a watch keeps; empty for all.
+    pub(crate) on_node: &'a str,
 }
 
 /// Refuses what an identity may not do.
@@ -38,10 +42,14 @@ pub(crate) fn check(world: &dyn World, caller: &Caller, act: &Act<'_>) -> Result
     };
     let resource = act.resource.split('/').next().unwrap_or_default();
     let about = crate::failure::About::new(act.group, resource, act.name);
-    let why = format!(
+    let mut why = format!(
         "User {:?} cannot {} resource {:?} in API group {:?} {place}",
         caller.name, act.verb, act.resource, act.group
     );
+    let of_node = nodes::node(caller).and_then(|node| nodes::refusal(world, node, act));
+    if let Some(more) = of_node.filter(|more| !more.is_empty()) {
+        why = format!("{why}: {more}");
+    }
     if act.name.is_empty() {
         let shown = if act.group.is_empty() {
             resource.to_owned()
@@ -59,6 +67,7 @@ pub(crate) fn check(world: &dyn World, caller: &Caller, act: &Act<'_>) -> Result
 pub(crate) fn may(world: &dyn World, caller: &Caller, act: &Act<'_>) -> bool {
     is_master(caller)
         || asks_about_itself(act)
+        || nodes::node(caller).is_some_and(|node| nodes::may(world, node, act))
         || rules(world, caller, act.namespace).iter().any(|rule| grants(rule, act))
 }
 
@@ -171,7 +180,7 @@ mod tests {
     }
 
     fn act<'a>(verb: &'a str, resource: &str, namespace: &'a str, name: &'a str) -> Act<'a> {
-        Act { verb, group: "", resource: resource.to_owned(), namespace, name }
+        Act { verb, group: "", resource: resource.to_owned(), namespace, name, on_node: "" }
     }
 
     #[test]

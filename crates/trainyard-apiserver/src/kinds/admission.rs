@@ -56,7 +56,7 @@ fn about(kind: &Kind, object: &Value) -> About {
 }
 
 /// An object without a name yet is called by the beginning of it.
-pub(super) fn told_name(object: &Value) -> &str {
+pub(crate) fn told_name(object: &Value) -> &str {
     let metadata = &object["metadata"];
     let named = [text(metadata, "name"), text(metadata, "generateName")];
     named.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")

@@ -10,6 +10,7 @@ use crate::answer::{self, Body};
 use crate::api::Api;
 use crate::failure::Failure;
 use crate::http::escalation;
+use crate::http::nodes::restriction::{self, Deed};
 use crate::kinds::{admission, pod_security};
 use crate::names;
 use crate::store::{Change, CommitError, Expect};
@@ -53,6 +54,7 @@ pub(super) async fn store_new(
     if let Some(prefix) = &prefix {
         object["metadata"]["name"] = json!(names::generated(prefix));
     }
+    restriction::check(api, &ask.caller, kind, Deed::Create(&object))?;
     escalation::check(api, &ask.caller, (&kind.group, &kind.plural), &object, None)?;
     let _alone = api.alone(kind, &object).await;
     kind.rules.admit(&mut object, api)?;

@@ -11,6 +11,8 @@ use crate::answer::{self, Body};
 use crate::api::Api;
 use crate::clock;
 use crate::failure::Failure;
+use crate::http::nodes;
+use crate::http::nodes::restriction::{self, Deed};
 use crate::kind::Grace;
 use crate::kinds::admission;
 use crate::object::{Draft, Object};
@@ -93,6 +95,11 @@ pub(super) async fn remove(
             (Ok(old), Some(marked)) if old.revision == marked.revision => old,
             (found, _) => {
                 let old = found?;
+                if nodes::node(&ask.caller).is_some() {
+                    let there = old.value();
+                    let deed = Deed::Delete(&there);
+                    restriction::check(api, &ask.caller, &ask.target.kind, deed)?;
+                }
                 check(ask, name, &old, options)?;
                 old
             }

@@ -9,6 +9,7 @@ use super::{Ask, delete, read, update, write};
 use crate::answer::{self, Body};
 use crate::api::Api;
 use crate::failure::Failure;
+use crate::http::nodes::restriction::{self, Deed};
 use crate::kinds;
 use crate::openapi::types;
 use crate::request::body;
@@ -65,6 +66,8 @@ pub(super) async fn evict(api: &Api, ask: &Ask, bytes: &Bytes) -> Result<Respons
     if eviction["metadata"]["name"].as_str() != Some(name) {
         return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
     }
+    let there = read::find(api, ask, name)?.value();
+    restriction::check(api, &ask.caller, &ask.target.kind, Deed::Evict(&there))?;
     let mut options = DeleteOptions { dry, ..DeleteOptions::default() };
     options.take_body(&eviction["deleteOptions"])?;
     if !options.dry {

@@ -102,6 +102,7 @@ fn judged(api: &Api, caller: &Caller, review: &Value) -> Value {
         resource,
         namespace: text("namespace"),
         name: text("name"),
+        on_node: on_node(&asked["fieldSelector"]),
     };
     // Paths beside the objects are for those who may do everything.
     let allowed = if asked.is_null() {
@@ -112,6 +113,18 @@ fn judged(api: &Api, caller: &Caller, review: &Value) -> Value {
     let mut review = review.clone();
     review["status"] = json!({"allowed": allowed});
     review
+}
+
+/// The one node to which a question about a list keeps.
+fn on_node(selector: &Value) -> &str {
+    let requirements = selector["requirements"].as_array().into_iter().flatten();
+    let mut exact =
+        requirements.filter(|one| one["key"] == "spec.nodeName" && one["operator"] == "In");
+    let values = exact.next().and_then(|one| one["values"].as_array());
+    match values.map(Vec::as_slice) {
+        Some([one]) => one.as_str().unwrap_or_default(),
+        _ => "",
+    }
 }
 
 /// Says whose token a review asks about, if it is one of ours.

@@ -9,6 +9,7 @@ use crate::answer::{self, Body};
 use crate::api::Api;
 use crate::clock;
 use crate::failure::Failure;
+use crate::http::nodes::restriction;
 use crate::names;
 use crate::openapi::types;
 use crate::request::body;
@@ -27,6 +28,7 @@ pub(super) fn create(api: &Api, ask: &Ask, bytes: &Bytes) -> Result<Response<Bod
         Failure::bad_request(format!("{words}: {why}"))
     })?;
     let account = read::find(api, ask, name)?;
+    restriction::token(api, &ask.caller, (&ask.target.namespace, name), &request)?;
     let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(USUAL);
     if !(SHORTEST..=LONGEST).contains(&seconds) {
         return Err(out_of_bounds(seconds));
@@ -37,7 +39,7 @@ pub(super) fn create(api: &Api, ask: &Ask, bytes: &Bytes) -> Result<Response<Bod
         .map(|list| list.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect())
         .filter(|list: &Vec<String>| !list.is_empty())
         .unwrap_or_else(|| vec![crate::tokens::ISSUER.to_owned()]);
-    let bound = bound(api, ask, &request["spec"]["boundObjectRef"])?;
+    let bound = bound(api, ask, name, &request["spec"]["boundObjectRef"])?;
     let claim = Claim {
         id: names::uid(),
         namespace: ask.target.namespace.clone(),
@@ -77,6 +79,7 @@ fn out_of_bounds(seconds: i64) -> Failure {
 fn bound(
     api: &Api,
     ask: &Ask,
+    account: &str,
     reference: &Value,
 ) -> Result<Option<(String, String, String)>, Failure> {
     let Some(kind) = reference["kind"].as_str().filter(|kind| !kind.is_empty()) else {
@@ -99,6 +102,11 @@ fn bound(
     let found = api.store.get(storage, namespace, name);
     let found =
         found.ok_or_else(|| Failure::not_found(crate::failure::About::new("", storage, name)))?;
+    if kind == "Pod" && found.value()["spec"]["serviceAccountName"] != account {
+        return Err(Failure::bad_request(format!(
+            "cannot bind token for serviceaccount {account:?} to pod running with different serviceaccount name."
+        )));
+    }
     let said = reference["uid"].as_str().unwrap_or_default();
     if !said.is_empty() && said != &*found.meta.uid {
         return Err(Failure::conflict(

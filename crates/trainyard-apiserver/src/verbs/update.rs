@@ -10,6 +10,7 @@ use crate::answer::Body;
 use crate::api::Api;
 use crate::failure::Failure;
 use crate::http::escalation;
+use crate::http::nodes::restriction::{self, Deed};
 use crate::kind::Part;
 use crate::kinds::pod_security;
 use crate::object::Object;
@@ -133,6 +134,8 @@ pub(super) async fn change(
     ask.target.kind.rules.prepare_update(&mut object, &before, part);
     let kind = &ask.target.kind;
     let described = (kind.group.as_str(), kind.plural.as_str());
+    let deed = Deed::Update(&object, &before, part == Part::Status);
+    restriction::check(api, &ask.caller, kind, deed)?;
     escalation::check(api, &ask.caller, described, &object, Some(&before))?;
     let _alone = api.alone(kind, &object).await;
     ask.target.kind.rules.admit_update(&mut object, &before, part, api)?;

@@ -8,6 +8,7 @@ mod bodies;
 mod bytes;
 mod crowd;
 mod ground;
+mod nodes;
 mod power;
 mod slow;
 mod strangers;
@@ -48,7 +49,14 @@ struct State {
 #[must_use]
 pub fn run(program: &str) -> ExitCode {
     Tier::in_real_time(async { Ok(None) }, |tier, real| {
-        let all = [bodies::all(), bytes::all(), crowd::all(), slow::all(), strangers::all()];
+        let all = [
+            bodies::all(),
+            bytes::all(),
+            crowd::all(),
+            slow::all(),
+            strangers::all(),
+            nodes::all(),
+        ];
         let target = real.fixture({
             let program = PathBuf::from(program);
             async move || {

@@ -97,7 +97,10 @@ impl Side {
         let accept = step.accept.as_deref().map_or("application/json", media);
         request = request.header(header::ACCEPT, accept);
         if let Some(user) = &step.user {
-            request = request.header("Impersonate-User", user);
+            request = request.header("Impersonate-User", self.fill(user, each)?);
+        }
+        for group in &step.groups {
+            request = request.header("Impersonate-Group", group);
         }
         let request = request.body(Body::from(body.into_bytes()))?;
         let answered = tokio::time::timeout(PATIENCE, async {

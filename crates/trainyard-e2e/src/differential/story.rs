@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The topics, each a file.
-const TOPICS: [(&str, &str); 17] = [
+const TOPICS: [(&str, &str); 18] = [
     ("definitions", include_str!("cases/definitions.yaml")),
     ("defaults", include_str!("cases/defaults.yaml")),
     ("deletes", include_str!("cases/deletes.yaml")),
@@ -15,6 +15,7 @@ const TOPICS: [(&str, &str); 17] = [
     ("jobs", include_str!("cases/jobs.yaml")),
     ("lists", include_str!("cases/lists.yaml")),
     ("namespaces", include_str!("cases/namespaces.yaml")),
+    ("nodes", include_str!("cases/nodes.yaml")),
     ("patches", include_str!("cases/patches.yaml")),
     ("pod-security", include_str!("cases/pod-security.yaml")),
     ("reviews", include_str!("cases/reviews.yaml")),
@@ -66,6 +67,9 @@ pub(super) struct Step {
     /// In whose name the request is sent; else the administrator's.
     #[serde(default)]
     pub(super) user: Option<String>,
+    /// The groups that one is in.
+    #[serde(default)]
+    pub(super) groups: Vec<String>,
     /// Under which name the body of the answer is kept.
     #[serde(default)]
     pub(super) keep: Option<String>,

@@ -85,6 +85,9 @@ pub struct AgentOptions {
     pub flags: Vec<String>,
     /// Where it keeps its state; a new folder if not given.
     pub state: Option<PathBuf>,
+    /// By whom it is known to the API server; by the account of all agents if not given. Only for whoever
+    /// runs the tests.
+    pub kubeconfig: Option<PathBuf>,
 }
 
 impl Default for AgentOptions {
@@ -94,6 +97,7 @@ impl Default for AgentOptions {
             who: Who::Me,
             flags: Vec::new(),
             state: None,
+            kubeconfig: None,
         }
     }
 }
@@ -129,6 +133,7 @@ impl Agent {
         let log = stage.dir.join(format!("node-{number}.log"));
         let sink = fs::File::create(&log)?;
         let (binary, kubeconfig, authority) = files_for(stage, options.who)?;
+        let kubeconfig = options.kubeconfig.clone().unwrap_or(kubeconfig);
         let mut command = options.who.command(&binary);
         command
             .arg("node")

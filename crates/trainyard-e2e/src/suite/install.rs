@@ -61,6 +61,13 @@ pub(crate) async fn install_node(kubectl: &Kubectl, binary: &Path) -> Result<()>
     applied.stdout_of_success().map(drop)
 }
 
+/// What nodes with accounts of their own need.
+pub(crate) async fn install_node_group(kubectl: &Kubectl, binary: &Path) -> Result<()> {
+    let manifests = printed(binary, &["manifests", "--node-group"]).await?;
+    let applied = kubectl.run_with_input(&["apply", "-f", "-"], &manifests).await?;
+    applied.stdout_of_success().map(drop)
+}
+
 /// Replaces the CRDs of jobs by such as accept everything, so that objects get past validation.
 pub(super) async fn install_without_rules(plane: &ControlPlane) -> Result<()> {
     let kubectl = plane.kubectl();

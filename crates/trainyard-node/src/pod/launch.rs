@@ -188,7 +188,7 @@ async fn environment(
     let names = &context.shared.names;
     let mut services = names.service_variables(&context.live.namespace, links);
     services.extend(loopback::api_server(context));
-    let objects = &context.shared.objects;
+    let objects = &context.shared.objects_of(pod);
     env::environment(pod, container, &image_env, &services, context.facts, objects)
         .await
         .map_err(|error| bad_env(&error))

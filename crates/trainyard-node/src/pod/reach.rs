@@ -80,7 +80,8 @@ async fn open(context: &Context<'_>, pod: &Pod, port: u16) -> io::Result<()> {
 /// write.
 async fn tell(context: &Context<'_>, url: &str) {
     let live = context.live;
-    let api: Api<Pod> = Api::namespaced(context.shared.client.clone(), &live.namespace);
+    let api: Api<Pod> =
+        Api::namespaced(context.shared.client_of(&live.pod()).clone(), &live.namespace);
     let patch = json!({"metadata": {"uid": live.uid, "annotations": {ADDRESS: url}}});
     while !live.gone.is_cancelled() {
         let params = PatchParams::default();

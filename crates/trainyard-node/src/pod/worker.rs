@@ -32,7 +32,7 @@ const EVICTION_GRACE: Duration = Duration::from_secs(1);
 
 /// Lives a pod's whole life here; returns when its object is gone, or nothing of it is to be done.
 pub(crate) async fn run(shared: Arc<Shared>, live: Arc<Live>) {
-    let mut report = Report::new(shared.client.clone(), &live);
+    let mut report = Report::new(shared.client_of(&live.pod()).clone(), &live);
     if has_finished(&live.pod()) {
         // Under an agent before this one; what that wrote stands.
         return finish(&shared, &live, &mut report).await;
@@ -218,8 +218,10 @@ async fn furnished(
 /// Volumes, tried until they are there: a `ConfigMap` may come after the pod that wants it.
 async fn prepared_volumes(shared: &Shared, live: &Live, pod: &Pod, facts: &Facts) -> Volumes {
     let mut wait = shared.timing.config_retry / 10;
+    let objects = shared.objects_of(pod);
     loop {
-        match volumes::prepare(pod, facts, &shared.objects, &shared.folders(&live.uid)).await {
+        let folders = shared.folders(&live.uid);
+        match Box::pin(volumes::prepare(pod, facts, &objects, &folders)).await {
             Ok(mut volumes) => {
                 volumes.look_through(shared.yard.root());
                 for notice in volumes.notices() {
@@ -267,7 +269,7 @@ async fn tend(
         }
         let now = Timestamp::now();
         if volumes.next_renewal().is_some_and(|due| due <= now) {
-            for error in volumes.renew_tokens(pod, &shared.objects, now).await.problems {
+            for error in volumes.renew_tokens(pod, &shared.objects_of(pod), now).await.problems {
                 let words = format!("a service account token could not be renewed: {error}");
                 shared.events.pod(pod, None, Weight::Warning, "FailedMount", words);
             }

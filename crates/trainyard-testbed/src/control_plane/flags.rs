@@ -72,8 +72,9 @@ pub(super) fn api_server(
         format!("--kubelet-client-certificate={}", secrets.kubelet_client_certificate().display()),
         format!("--kubelet-client-key={}", secrets.kubelet_client_key().display()),
         "--external-hostname=127.0.0.1".to_owned(),
-        "--authorization-mode=RBAC".to_owned(),
-        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),
+        "--authorization-mode=Node,RBAC".to_owned(),
+        "--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement"
+            .to_owned(),
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
         // Nobody dials the `kubernetes` service.
         "--endpoint-reconciler-type=none".to_owned(),

@@ -29,7 +29,8 @@ const NAME: &str = "trainyard-operator";
 /// Volcano's kinds and the gang scheduler come along only when they are asked for.
 ///
 /// With --node: the account that `trainyard node` uses, with its rights, and nothing else; its
-/// namespace must be there.
+/// namespace must be there. That account reads the Secrets of all namespaces: where nodes can have
+/// certificates as kubelets have them, --node-group prints the little that those need.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command")]
 pub(crate) struct Manifests {
@@ -57,6 +58,11 @@ pub(crate) struct Manifests {
     /// Print what nodes need to join the cluster, instead of the operator
     #[arg(long, conflicts_with_all = ["image", "crds", "volcano", "scheduler", "gang_scheduler_name"])]
     node: bool,
+    /// Print what nodes with certificates of their own need beside what the cluster gives its kubelets,
+    /// instead of the operator
+    #[arg(long, conflicts_with_all =
+        ["namespace", "image", "crds", "volcano", "scheduler", "gang_scheduler_name", "node"])]
+    node_group: bool,
 }
 
 impl Manifests {
@@ -66,6 +72,9 @@ impl Manifests {
 
     /// The objects in an order in which each finds what it needs.
     fn objects(&self) -> Vec<Value> {
+        if self.node_group {
+            return node::of_group().into();
+        }
         if self.node {
             // A namespace of its own is not among them: whoever removes them again would take all that
             // is in it along.

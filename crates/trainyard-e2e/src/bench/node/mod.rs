@@ -68,8 +68,11 @@ pub async fn node(options: NodeBench) -> Result<Value> {
 
 async fn agent(stage: &Stage, who: Who) -> Result<Agent> {
     let flags = vec!["--log-format=json".to_owned()];
-    Agent::start(stage, AgentOptions { nodes: vec![NODE.to_owned()], who, flags, state: None })
-        .await
+    Agent::start(
+        stage,
+        AgentOptions { nodes: vec![NODE.to_owned()], who, flags, ..AgentOptions::default() },
+    )
+    .await
 }
 
 /// Pods of one namespace: made without a look at what is there, followed by one watch.

@@ -57,7 +57,7 @@ fn mounted(claim: &str) -> Value {
     })
 }
 
-async fn claims(stage: &Stage, agent: &Agent) -> Result<()> {
+pub(super) async fn claims(stage: &Stage, agent: &Agent) -> Result<()> {
     let (pods, gate) = (Pods::open(stage, "freed").await?, Gate::new()?);
     let all: Api<PersistentVolumeClaim> = Api::namespaced(stage.client.clone(), &pods.namespace);
     let folder =
@@ -127,6 +127,7 @@ async fn environments(stage: &Stage) -> Result<()> {
         who: Who::User,
         flags: vec!["--keep-environments=7".to_owned()],
         state: Some(home),
+        kubeconfig: None,
     };
     let agent = Agent::start(stage, options).await?;
     until("the end of the old one", async || Ok(!long.exists())).await?;

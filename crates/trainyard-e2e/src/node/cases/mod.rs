@@ -7,6 +7,7 @@ mod fallback;
 mod freed;
 mod full;
 mod killed;
+mod kubelet;
 mod leaks;
 pub(super) mod levels;
 mod life;
@@ -73,6 +74,7 @@ pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
         network::alone(),
         outbound::alone(),
         full::alone(),
+        kubelet::alone(),
         killed::alone(),
         leaks::alone(),
         rootless::alone(),

@@ -38,6 +38,38 @@ pub(super) fn objects(namespace: &str) -> [Value; 5] {
     ]
 }
 
+/// What the group of all nodes reads beside what a kubelet may: nothing secret.
+pub(super) fn of_group() -> [Value; 2] {
+    const GROUP: &str = "system:nodes";
+    let named = json!({"name": "trainyard-node-group", "labels": labels_of("node")});
+    [
+        json!({
+            "apiVersion": RBAC_V1, "kind": "ClusterRole", "metadata": named,
+            "rules": [endpoints(), kept("persistentvolumeclaims"), kept("persistentvolumes"), cluster()],
+        }),
+        json!({
+            "apiVersion": RBAC_V1, "kind": "ClusterRoleBinding", "metadata": named,
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": named["name"]},
+            "subjects": [{"kind": "Group", "apiGroup": RBAC, "name": GROUP}],
+        }),
+    ]
+}
+
+/// Addresses that pods find each other by.
+fn endpoints() -> Value {
+    rule("discovery.k8s.io", "endpointslices", &["list", "watch"])
+}
+
+/// Whether the object is still there whose data is kept here.
+fn kept(resource: &str) -> Value {
+    rule("", resource, &["get"])
+}
+
+/// Its UID names the cluster: data of claims is removed for the one that it was kept for alone.
+fn cluster() -> Value {
+    named(rule("", "namespaces", &["get"]), "kube-system")
+}
+
 fn metadata(namespace: Option<&str>) -> Value {
     let mut metadata = json!({"name": NAME, "labels": labels_of("node")});
     if let Some(namespace) = namespace {
@@ -56,14 +88,13 @@ fn everywhere() -> Value {
         rule("", "events", &["create", "patch"]),
         // Names and addresses that pods find each other by.
         rule("", "services", &["get", "list", "watch"]),
-        rule("discovery.k8s.io", "endpointslices", &["list", "watch"]),
+        endpoints(),
         // What pods mount and are told. An account cannot be confined to the pods of its nodes.
         rule("", "configmaps", &["get"]),
         rule("", "secrets", &["get"]),
-        rule("", "persistentvolumeclaims", &["get"]),
-        rule("", "persistentvolumes", &["get"]),
+        kept("persistentvolumeclaims"),
+        kept("persistentvolumes"),
         rule("", "serviceaccounts/token", &["create"]),
-        // Its UID names the cluster: data of claims is removed for the one that it was kept for alone.
-        named(rule("", "namespaces", &["get"]), "kube-system"),
+        cluster(),
     ])
 }

@@ -136,6 +136,21 @@ fn who_may_explain_reads_what_the_scheduler_reads_and_nobody_has_it_by_itself() 
 }
 
 #[test]
+fn the_group_of_nodes_reads_nothing_secret() {
+    let objects = printed(&["--node-group"]);
+    let name = "trainyard-node-group";
+    let expected = [
+        "/namespaces kube-system: get",
+        "/persistentvolumeclaims: get",
+        "/persistentvolumes: get",
+        "discovery.k8s.io/endpointslices: list watch",
+    ];
+    assert_eq!(rights(&objects, "ClusterRole", name), expected.map(str::to_owned).into());
+    let subjects = &find(&objects, "ClusterRoleBinding", name)["subjects"];
+    assert_eq!(subjects[0]["name"], "system:nodes");
+}
+
+#[test]
 fn nodes_may_do_exactly_this() {
     let objects = of_nodes();
     let expected = [
