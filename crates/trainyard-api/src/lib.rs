@@ -7,6 +7,7 @@
 pub mod cases;
 pub mod convert;
 pub mod crd;
+pub mod limits;
 pub mod meta;
 pub mod names;
 pub use trainyard_schema::quantity;

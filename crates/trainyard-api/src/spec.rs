@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::{names, replica::ReplicaType};
+use crate::{limits::PODS_MAX, names, replica::ReplicaType};
 
 mod scheduling;
 
@@ -266,6 +266,11 @@ fn replicas(value: Option<Value>) -> Result<BTreeMap<ReplicaType, ReplicaSpec>, 
     if chiefs > 1 {
         return Err(SpecError::new(path, "must not have both Chief and Master; keep one"));
     }
+    let all: u64 = replicas.values().map(|spec| u64::from(spec.replicas)).sum();
+    if all > u64::from(PODS_MAX) {
+        let told = format!("{all} replicas in all are too many; a job has at most {PODS_MAX}");
+        return Err(SpecError::new(path, told));
+    }
     Ok(replicas)
 }
 
@@ -305,8 +310,8 @@ fn replica_count(
     }
     u32::try_from(count)
         .ok()
-        .filter(|count| i32::try_from(*count).is_ok())
-        .ok_or_else(|| SpecError::new(path, format!("{count} must be between 0 and 2147483647")))
+        .filter(|count| *count <= PODS_MAX)
+        .ok_or_else(|| SpecError::new(path, format!("{count} must be between 0 and {PODS_MAX}")))
 }
 
 fn check_containers(path: &str, template: &Value) -> Result<(), SpecError> {

@@ -9,7 +9,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::replica::ReplicaType;
+use crate::{
+    limits::{ENTRIES_MAX, RECORDS_MAX, first_entries, first_items},
+    replica::ReplicaType,
+};
 
 /// Status of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,8 +45,8 @@ pub struct JobStatus {
     /// Attempt of the whole job; grows with `restartScope: Job`.
     #[serde(skip_serializing_if = "is_zero")]
     pub attempt: i64,
-    /// Replicas that were restarted, and what is known of it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Replicas that were restarted, and what is known of it, in the order of their names.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "records")]
     pub replica_records: Vec<ReplicaRecord>,
     /// Replicas that do not run now although they have started, or whose node cannot be reached; the
     /// first few of them.
@@ -246,13 +249,20 @@ impl JobStatus {
     }
 }
 
+/// A record for each replica, and no more, in the order of their names.
+fn records<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ReplicaRecord>, D::Error> {
+    let mut records: Vec<ReplicaRecord> = first_items(deserializer, RECORDS_MAX)?;
+    records.sort_by(|one, other| one.replica.cmp(&other.replica));
+    Ok(records)
+}
+
 /// Items that can be read; a condition of a type we do not know must not hide the others.
 fn readable_items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,
 {
-    let items = Option::<Vec<Value>>::deserialize(deserializer)?.unwrap_or_default();
+    let items: Vec<Value> = first_items(deserializer, ENTRIES_MAX)?;
     Ok(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
 }
 
@@ -263,7 +273,7 @@ fn readable_entries<'de, D>(
 where
     D: Deserializer<'de>,
 {
-    let entries = Option::<BTreeMap<String, Value>>::deserialize(deserializer)?.unwrap_or_default();
+    let entries: BTreeMap<String, Value> = first_entries(deserializer, ENTRIES_MAX)?;
     Ok(entries
         .into_iter()
         .filter_map(|(key, value)| {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
+    limits,
     meta::Meta,
     spec::{SpecError, TfJobSpec},
     status::JobStatus,
@@ -38,13 +39,21 @@ impl TfJob {
 
     /// The specification, defaulted; an error names the field that cannot be used.
     pub fn spec(&self) -> Result<TfJobSpec, SpecError> {
+        limits::check_values(self.spec.as_deref())?;
         TfJobSpec::parse(self.spec_value())
     }
 
-    /// The specification as a JSON value; `null` when there is none.
+    /// Returns how many bytes its specification and its status take as text.
+    #[must_use]
+    pub fn text_bytes(&self) -> usize {
+        [&self.spec, &self.status].into_iter().flatten().map(|raw| raw.get().len()).sum()
+    }
+
+    /// The specification as a JSON value; `null` when there is none, or a larger one than is read.
     #[must_use]
     pub fn spec_value(&self) -> serde_json::Value {
-        self.spec.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+        let read = self.spec.as_ref().filter(|raw| limits::check_values(Some(raw)).is_ok());
+        read.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
     }
 
     /// The status. What cannot be read counts as not written: the next write replaces it.

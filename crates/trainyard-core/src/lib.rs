@@ -4,6 +4,7 @@
 //! iteration in hash order: the same input always gives the same plan.
 
 pub mod aid;
+mod batch;
 pub mod child;
 pub mod config;
 mod container;

@@ -21,6 +21,8 @@ pub struct Plan {
     pub requeue_at: Option<Timestamp>,
     /// Counts differ from the stored ones and are being held back.
     pub counts_pending: bool,
+    /// There is more to create than one plan holds: the next one goes on.
+    pub goes_on: bool,
 }
 
 /// Writes that may go out at the same time, and what is told once all of them are done.

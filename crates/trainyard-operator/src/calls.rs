@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
 use serde::Deserialize;
 use thiserror::Error;
@@ -17,8 +17,8 @@ use tokio::sync::watch;
 use crate::{Metrics, Options, limit::Limit};
 
 const USER_AGENT: &str = concat!("trainyard-operator/", env!("CARGO_PKG_VERSION"));
-/// Larger than any page of a list.
-const ANSWER_MAX: usize = 256 << 20;
+/// Larger than a usual page of a list by far; of large objects smaller pages are asked for.
+const ANSWER_MAX: usize = 64 << 20;
 /// The error is told in a sentence; nobody needs more of it.
 const REFUSAL_MAX: usize = 1 << 20;
 
@@ -102,6 +102,8 @@ pub(crate) enum CallError {
     Refused(Box<Refusal>),
     #[error("the answer cannot be read: {0}")]
     Answer(String),
+    #[error("the answer has more than {0} bytes")]
+    TooLarge(usize),
 }
 
 /// What the API server said when it refused.
@@ -124,6 +126,7 @@ impl CallError {
             Self::Timeout(_) => "timeout",
             Self::Connection(_) => "connection",
             Self::Answer(_) => "answer",
+            Self::TooLarge(_) => "too_large",
             Self::Refused(refusal) => match refusal.code {
                 401 => "unauthorized",
                 403 => "forbidden",
@@ -279,9 +282,12 @@ impl Calls {
 
 async fn read(body: Body, limit: usize) -> Result<Bytes, CallError> {
     let whole = Limited::new(body, limit).collect().await;
-    whole
-        .map(http_body_util::Collected::to_bytes)
-        .map_err(|error| CallError::Connection(chain(&*error)))
+    whole.map(http_body_util::Collected::to_bytes).map_err(|error| {
+        match error.downcast_ref::<LengthLimitError>() {
+            Some(_) => CallError::TooLarge(limit),
+            None => CallError::Connection(chain(&*error)),
+        }
+    })
 }
 
 fn connection(error: &kube::Error) -> CallError {

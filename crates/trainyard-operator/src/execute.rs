@@ -12,16 +12,16 @@ use std::{
     time::Duration,
 };
 
-use futures::{StreamExt, stream};
-use tokio::time::Instant;
+use futures::{StreamExt, stream::FuturesUnordered};
+use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::sync::CancellationToken;
-use trainyard_api::Meta;
+use trainyard_api::{Meta, limits::PODS_MAX};
 use trainyard_core::{Child, Config, Event, EventType, Mark, Plan, Stage, Write, outcome_events};
 
 use crate::{
     clock::Clock,
     events::{Events, Subject},
-    ground::Ground,
+    ground::{Ground, SHARES},
     kind::JobKind,
     metrics::JobCount,
     schedule::{Uid, Verdict},
@@ -33,6 +33,12 @@ use crate::{
 const WIDTH: usize = 32;
 /// A job whose plans wrote something so many times in a row does not settle.
 const BUSY_MAX: u32 = 50;
+/// The same where every plan said that there was more to create: each makes at least one object.
+const BATCHES_MAX: u32 = 3 * PODS_MAX;
+/// A large job takes one share of the room for such jobs for so much of its text.
+const SHARE_BYTES: usize = 32 << 10;
+/// A large job for which there is no room is looked at again after so long; its place is free meanwhile.
+const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
 /// Makes passes.
 pub(crate) struct Executor<K: JobKind> {
@@ -41,6 +47,7 @@ pub(crate) struct Executor<K: JobKind> {
     writes: Writes<K>,
     clock: Clock,
     config: Config,
+    room: Arc<Semaphore>,
     stop: CancellationToken,
 }
 
@@ -56,12 +63,17 @@ impl<K: JobKind> Executor<K> {
             events,
             clock: ground.clock,
             config: ground.options.planner.clone(),
+            room: Arc::clone(&ground.room),
             stop: ground.stop.clone(),
         }
     }
 
     /// Looks at a job and does what is to be done.
     pub(crate) async fn pass(&self, uid: &Uid) -> Verdict {
+        let bytes = self.shared.job(uid).map_or(0, |job| K::text_bytes(&job));
+        let Ok(_room) = self.room.try_acquire_many(shares(bytes)) else {
+            return Verdict::Wait(Some(Instant::now() + ROOM_PAUSE));
+        };
         let begin = Instant::now();
         let (verdict, result) = self.look(uid).await;
         self.shared.metrics.reconciled(result, begin.elapsed());
@@ -76,7 +88,11 @@ impl<K: JobKind> Executor<K> {
         let meta = K::meta(&seen.job);
         self.settle_doubts(uid, meta.version(), &meta.namespace, &plan);
         self.shared.note(uid, |notes| {
-            notes.busy = if plan.is_idle() { 0 } else { notes.busy + 1 };
+            (notes.busy, notes.batches) = match (plan.is_idle(), plan.goes_on) {
+                (true, _) => (0, 0),
+                (false, true) => (notes.busy, notes.batches + 1),
+                (false, false) => (notes.busy + 1, notes.batches),
+            };
             // What could not be created is not asked for any more.
             if !plan.writes().any(|write| matches!(write, Write::Create(..))) {
                 notes.create_failure = None;
@@ -120,7 +136,8 @@ impl<K: JobKind> Executor<K> {
                 return (Verdict::Wait(None), "stopped");
             }
         }
-        if self.shared.note(uid, |notes| notes.busy) >= BUSY_MAX {
+        let (busy, batches) = self.shared.note(uid, |notes| (notes.busy, notes.batches));
+        if busy >= BUSY_MAX || batches >= BATCHES_MAX {
             tracing::warn!(job = %work.target, uid = &**uid, "the plans for this job do not settle");
             return (Verdict::Retry(Duration::ZERO), "unsettled");
         }
@@ -183,6 +200,11 @@ impl<K: JobKind> Executor<K> {
     }
 }
 
+/// Returns how many shares of the room for large jobs a job of so much text takes; a small one takes none.
+fn shares(bytes: usize) -> u32 {
+    u32::try_from(bytes / SHARE_BYTES).unwrap_or(u32::MAX).min(SHARES / 2)
+}
+
 /// A plan that is being carried out.
 struct Work<'a, K: JobKind> {
     executor: &'a Executor<K>,
@@ -228,9 +250,14 @@ impl<K: JobKind> Work<'_, K> {
             }
             (place, Some(ended))
         };
-        let under_way: Vec<_> = writes.iter().enumerate().map(carry_out).collect();
-        let mut ended: Vec<(usize, Ended)> =
-            stream::iter(under_way).buffer_unordered(WIDTH).collect().await;
+        // One that waits for its turn is only a number: a large job has thousands.
+        let mut rest = writes.iter().enumerate();
+        let mut under_way: FuturesUnordered<_> = rest.by_ref().take(WIDTH).map(carry_out).collect();
+        let mut ended: Vec<(usize, Ended)> = Vec::with_capacity(writes.len());
+        while let Some(one) = under_way.next().await {
+            ended.push(one);
+            under_way.extend(rest.next().map(carry_out));
+        }
         ended.sort_unstable_by_key(|(place, _)| *place);
         ended.into_iter().map(|(_, ended)| ended).collect()
     }

@@ -9,6 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Metrics, Options, calls::Calls, clock::Clock};
 
+/// Shares of the room for large jobs.
+pub(crate) const SHARES: u32 = 64;
+
 /// What the kinds share.
 pub(crate) struct Ground {
     pub(crate) calls: Calls,
@@ -17,6 +20,9 @@ pub(crate) struct Ground {
     pub(crate) metrics: Arc<Metrics>,
     /// Room for writes: so many of all jobs at a time.
     pub(crate) slots: Arc<Semaphore>,
+    /// Room for passes over large jobs of all kinds, in shares: what a pass takes in memory follows the size
+    /// of its job.
+    pub(crate) room: Arc<Semaphore>,
     /// Cancelled when the operator is to stop.
     pub(crate) stop: CancellationToken,
 }
@@ -29,6 +35,7 @@ impl Ground {
         stop: CancellationToken,
     ) -> Self {
         Self {
+            room: Arc::new(Semaphore::new(SHARES as usize)),
             calls: Calls::new(client, Arc::clone(&metrics), &options),
             clock: Clock::start(options.time),
             slots: Arc::new(Semaphore::new(options.writes_in_flight.max(1))),

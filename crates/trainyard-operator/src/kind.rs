@@ -51,6 +51,11 @@ pub(crate) trait JobKind: Send + Sync + 'static {
     /// What to do next.
     fn plan(seen: &Seen<Self::Job>, now: Timestamp, config: &Config) -> Plan;
 
+    /// Returns how many bytes of text a job has, by which room is taken for its pass.
+    fn text_bytes(_job: &Self::Job) -> usize {
+        0
+    }
+
     /// The queue under which the end of a job is counted; of most kinds only sums are.
     fn queue(_job: &Self::Job) -> Option<String> {
         None

@@ -45,6 +45,8 @@ pub(crate) struct Notes {
     pub(crate) departed: Vec<Arc<PodView>>,
     /// Passes in a row that wrote something.
     pub(crate) busy: u32,
+    /// Of these in addition those that left something for the next one to create.
+    pub(crate) batches: u32,
 }
 
 /// The store of one kind of object.

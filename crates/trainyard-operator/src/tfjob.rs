@@ -50,6 +50,10 @@ impl JobKind for TfJobs {
         job.status().is_finished()
     }
 
+    fn text_bytes(job: &TfJob) -> usize {
+        job.text_bytes()
+    }
+
     fn plan(seen: &Seen<TfJob>, now: Timestamp, config: &Config) -> Plan {
         let observed = Observed {
             job: &seen.job,

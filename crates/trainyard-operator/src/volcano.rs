@@ -57,6 +57,10 @@ impl JobKind for VolcanoKind {
         is_still && status.state.phase.is_some_and(trainyard_api::volcano::JobPhase::is_finished)
     }
 
+    fn text_bytes(job: &VolcanoJob) -> usize {
+        job.text_bytes()
+    }
+
     fn plan(seen: &Seen<VolcanoJob>, now: Timestamp, config: &Config) -> Plan {
         let observed = volcano::Observed {
             job: &seen.job,

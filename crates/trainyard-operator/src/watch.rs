@@ -134,9 +134,12 @@ impl<'a, F> Follower<'a, F> {
         T: DeserializeOwned + Object,
         F: FnMut(News<T>),
     {
+        let mut page = PAGE;
         loop {
-            match self.list(Some(PAGE)).await {
+            match self.list(Some(page)).await {
                 Ok(version) => return version,
+                // Whoever may make objects may make them large.
+                Err(CallError::TooLarge(_)) if page > 1 => page = (page / 8).max(1),
                 // The pages' snapshot has expired between two of them.
                 Err(error) if error.code() == 410 => match self.list(None).await {
                     Ok(version) => return version,

@@ -132,6 +132,23 @@ async fn a_watch_that_is_too_old_lists_again() {
     assert_eq!(asked.len(), 6);
 }
 
+/// Before, whoever could make five hundred large objects kept the operator from listing at all.
+#[tokio::test(start_paused = true)]
+async fn of_large_objects_smaller_pages_are_asked_for() {
+    let (told, asked) = followed(60, |count, _| match count {
+        0 => {
+            let mut large = pod("a", 3);
+            large["metadata"]["labels"] = json!({"words": "x".repeat(65 << 20)});
+            list(&[large], 7, "")
+        }
+        1 => list(&[pod("a", 3)], 7, ""),
+        _ => Reply::Lines { lines: vec![], open: true },
+    })
+    .await;
+    assert_eq!(told, ["all a unreadable  at 7"]);
+    assert!(asked[0].query.starts_with("limit=500&") && asked[1].query.starts_with("limit=62&"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn pages_that_expire_are_listed_in_one() {
     let (told, asked) = followed(60, |count, _| match count {

@@ -43,6 +43,15 @@ pub(crate) struct Required {
     preferred: Vec<Weighted>,
 }
 
+impl NodeAffinity {
+    /// How many conditions it has, each value that it names counted.
+    pub(crate) fn conditions(&self) -> usize {
+        let required = self.required.iter().flat_map(|terms| &terms.node_selector_terms);
+        let preferred = self.preferred.iter().map(|one| &one.preference);
+        required.chain(preferred).map(Term::conditions).sum()
+    }
+}
+
 impl Required {
     pub(crate) fn new(labels: BTreeMap<String, String>, affinity: NodeAffinity) -> Self {
         let terms = affinity.required.map(|terms| terms.node_selector_terms);
@@ -71,6 +80,11 @@ impl Terms {
 }
 
 impl Term {
+    fn conditions(&self) -> usize {
+        let all = self.match_expressions.iter().chain(&self.match_fields);
+        all.map(Expression::conditions).sum()
+    }
+
     fn admits(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
         // A term that says nothing admits nothing.
         if self.match_expressions.is_empty() && self.match_fields.is_empty() {

@@ -89,7 +89,7 @@ impl Standing {
     fn set_minimum(&mut self, key: &GroupKey, group: &Group, facts: &Facts) {
         if let Some(object) = &group.object {
             self.minimum = object.min_member;
-            let tasks: usize = object.min_task_member.values().sum();
+            let tasks = object.min_task_member.values().copied().fold(0, usize::saturating_add);
             if object.min_member >= tasks {
                 self.tasks.clone_from(&object.min_task_member);
             }

@@ -10,6 +10,13 @@ use crate::Amounts;
 use crate::amounts::as_text;
 use crate::meta::Metadata;
 
+/// So many tasks of a group count, and so many resources of its minimum: by name the first ones. The
+/// definition says so where it is ours.
+const TASKS_MAX: usize = 1_000;
+const RESOURCES_MAX: usize = 256;
+/// So many conditions of a group are read, the newest.
+const CONDITIONS_MAX: usize = 100;
+
 /// How far a PodGroup has come, as its status says it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupPhase {
@@ -137,10 +144,13 @@ struct Status {
 
 impl<'de> Deserialize<'de> for PodGroup {
     fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        let Wire { metadata, spec, status } = Wire::deserialize(reader)?;
+        let Wire { metadata, spec, mut status } = Wire::deserialize(reader)?;
+        let old = status.conditions.len().saturating_sub(CONDITIONS_MAX);
+        status.conditions.drain(..old);
         let said = metadata.marked(crate::pod::PREEMPTABLE);
         let is_preemptable = said.is_none_or(|said| said != "false");
         let tasks = spec.min_task_member.into_iter().map(|(task, least)| (task, count(least)));
+        let tasks = tasks.take(TASKS_MAX);
         Ok(Self {
             version: metadata.version(),
             created: metadata.created(),
@@ -175,7 +185,7 @@ fn count(number: i64) -> usize {
 fn resources(mut written: BTreeMap<String, String>) -> Amounts {
     let quota = |name: &str| ["count/", "requests.", "limits."].iter().any(|p| name.starts_with(p));
     written.retain(|name, _| !quota(name));
-    Amounts::read(&written)
+    Amounts::read(&written.into_iter().take(RESOURCES_MAX).collect())
 }
 
 #[cfg(test)]

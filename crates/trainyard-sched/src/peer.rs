@@ -27,6 +27,26 @@ struct TermWire {
     mismatch_label_keys: Vec<String>,
 }
 
+impl PeerAffinity {
+    /// How many terms there are.
+    pub(crate) fn len(&self) -> usize {
+        self.required.len()
+    }
+
+    /// How many conditions on labels, and names of namespaces.
+    pub(crate) fn conditions(&self) -> usize {
+        let of = |selector: &Option<Selector>| selector.as_ref().map_or(0, Selector::conditions);
+        let in_all = |term: &TermWire| {
+            of(&term.label_selector)
+                + of(&term.namespace_selector)
+                + term.namespaces.len()
+                + term.match_label_keys.len()
+                + term.mismatch_label_keys.len()
+        };
+        self.required.iter().map(in_all).sum()
+    }
+}
+
 /// One of `topologySpreadConstraints`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -181,6 +201,12 @@ impl TermWire {
 }
 
 impl SpreadWire {
+    /// How many conditions on labels it has.
+    pub(crate) fn conditions(&self) -> usize {
+        let selector = self.label_selector.as_ref().map_or(0, Selector::conditions);
+        selector + self.match_label_keys.len()
+    }
+
     fn resolved(&self, labels: &BTreeMap<String, String>) -> Spread {
         Spread {
             skew: self.max_skew.max(1),

@@ -5,6 +5,7 @@
 mod asks;
 mod fields;
 mod read;
+mod sizes;
 
 pub use fields::{PLACEMENT, PlacementField};
 pub(crate) use read::PREEMPTABLE;

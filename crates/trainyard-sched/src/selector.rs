@@ -22,6 +22,12 @@ pub(crate) struct Expression {
 }
 
 impl Selector {
+    /// How many conditions it has, each value that it names counted.
+    pub(crate) fn conditions(&self) -> usize {
+        let expressions = self.match_expressions.iter().map(Expression::conditions);
+        self.match_labels.len() + expressions.sum::<usize>()
+    }
+
     pub(crate) fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
         let exact = |(key, value): (&String, &String)| labels.get(key) == Some(value);
         let holds = |e: &Expression| e.holds(labels.get(&e.key).map(String::as_str));
@@ -39,6 +45,11 @@ impl Selector {
 }
 
 impl Expression {
+    /// How many comparisons it is: itself and the values that it names.
+    pub(crate) fn conditions(&self) -> usize {
+        1 + self.values.len()
+    }
+
     /// Whether a label's value, or its absence, is as wanted. An operator that is not known holds
     /// for nothing.
     pub(crate) fn holds(&self, value: Option<&str>) -> bool {

@@ -12,6 +12,12 @@ pub(crate) const PODS: &str = "pods";
 /// Stands for "as many as you like".
 pub(crate) const ENDLESS: i64 = i64::MAX / 4;
 
+/// More resources are not told apart, unless a node has them: names are never forgotten, and whoever may
+/// make pods could have the scheduler remember any number.
+const NAMES_MAX: usize = 2_000;
+/// Stands for those; nothing has such a name.
+const OTHERS: &str = "(one of too many resources)";
+
 /// The resources that were ever heard of.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Resources {
@@ -46,9 +52,19 @@ impl Resources {
         self.name(index) == PODS
     }
 
-    /// What somebody asks for.
+    /// What somebody asks for. Where more resources were asked for than any cluster has, all others that no
+    /// node has are one: there is nothing of it, so whoever asks for one waits.
     pub(crate) fn ask(&mut self, amounts: &Amounts) -> Ask {
-        Ask(amounts.iter().map(|(name, amount)| (self.index(name), amount)).collect())
+        let mut ask: Vec<(usize, i64)> = Vec::new();
+        for (name, amount) in amounts.iter() {
+            let is_one_more = self.len() >= NAMES_MAX && self.known(name).is_none();
+            let index = self.index(if is_one_more { OTHERS } else { name });
+            match ask.iter_mut().find(|(other, _)| is_one_more && *other == index) {
+                Some((_, sum)) => *sum = sum.saturating_add(amount),
+                None => ask.push((index, amount)),
+            }
+        }
+        Ask(ask)
     }
 
     /// Back to amounts by name; what is not above zero is left out.
@@ -123,6 +139,23 @@ impl Eq for Vector {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Before there was a bound every name that was ever asked for stayed, and every sum had a place
+    /// for it.
+    #[test]
+    fn resources_that_no_node_has_are_told_apart_up_to_a_number() {
+        let mut resources = Resources::default();
+        for n in 0..3 * NAMES_MAX {
+            let _ =
+                resources.ask(&[(format!("example.com/{n}").as_str(), 1)].into_iter().collect());
+        }
+        assert_eq!(resources.len(), NAMES_MAX + 1);
+        let ask = resources.ask(&Amounts::from([("a", 1), ("b", 2), ("example.com/1", 4)]));
+        let amounts: Vec<_> = ask.0.iter().map(|(at, some)| (resources.name(*at), *some)).collect();
+        assert_eq!(amounts, [(OTHERS, 3), ("example.com/1", 4)]);
+        let gpus = resources.index("nvidia.com/gpu");
+        assert_eq!(resources.ask(&Amounts::from([("nvidia.com/gpu", 1)])).of(gpus), 1);
+    }
 
     #[test]
     fn what_is_added_can_be_taken_away() {

@@ -97,6 +97,24 @@ fn counts() -> Vec<Draft> {
         refused("a count with a fraction", "must be of type integer", |job| {
             specs(job)["Worker"]["replicas"] = json!(1.5);
         }),
+        accepted("as many workers as a job may have", |job| {
+            *specs(job) = json!({"Worker": replica(10_000)});
+        }),
+        refused("more workers", "should be less than or equal to 10000", |job| {
+            *specs(job) = json!({"Worker": replica(10_001)});
+        }),
+        refused("all workers that a number can hold", "less than or equal to 10000", |job| {
+            specs(job)["Worker"]["replicas"] = json!(i32::MAX);
+        }),
+        refused(
+            "more replicas of all types",
+            "10001 replicas in all are too many; a job has at most 10000",
+            |job| *specs(job) = json!({"Worker": replica(9_999), "PS": replica(2)}),
+        ),
+        refused("more workers later", "should be less than or equal to 10000", |job| {
+            specs(job)["Worker"]["replicas"] = json!(10_001);
+        })
+        .after(|_| {}),
         accepted("a count that is null", |job| {
             specs(job)["Worker"]["replicas"] = Value::Null;
         }),

@@ -6,6 +6,8 @@
 
 use serde_json::{Value, json};
 
+use crate::limits::PODS_MAX;
+
 /// Most entries that `tfReplicaSpecs` may have: five types in two spellings each, so that a
 /// misspelt or doubled type is answered by its own rule. Bounds the cost of all rules below.
 pub(super) const MAX_REPLICA_TYPES: u32 = 10;
@@ -86,6 +88,9 @@ pub(super) fn spec() -> Value {
 
 /// Rules about `spec.tfReplicaSpecs`.
 pub(super) fn replica_types() -> Value {
+    let all = "self.map(k, has(self[k].replicas) ? self[k].replicas : 1).sum()";
+    // One that is too large by itself is answered by its own bound.
+    let large = format!("self.exists(k, has(self[k].replicas) && self[k].replicas > {PODS_MAX})");
     json!([
         {
             "rule": "size(self) > 0",
@@ -123,6 +128,13 @@ pub(super) fn replica_types() -> Value {
                 ['chief', 'master'] && has(self[k].replicas) && self[k].replicas > 1), \
                 self.filter(k, k.lowerAscii() in ['chief', 'master'] && has(self[k].replicas) \
                 && self[k].replicas > 1).map(k, string(self[k].replicas))])",
+        },
+        {
+            "rule": format!("{large} || {all} <= {PODS_MAX}"),
+            "message": format!("a job has at most {PODS_MAX} replicas of all types together"),
+            "messageExpression": format!(
+                "'%d replicas in all are too many; a job has at most {PODS_MAX}'.format([{all}])"
+            ),
         },
     ])
 }

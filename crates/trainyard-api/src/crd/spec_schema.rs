@@ -6,7 +6,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{rules, template};
-use crate::names;
+use crate::{
+    limits::{PODS_MAX, RESOURCES_MAX},
+    names,
+};
 
 /// How much of a pod template a version declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,6 +173,7 @@ fn scheduling_policy(depth: Depth) -> Value {
                 "type": "object",
                 "description": "Resources that must be free before any pod starts. Left out: \
                     what the pods that must fit at once ask for.",
+                "maxProperties": RESOURCES_MAX,
                 "additionalProperties": template::quantity(),
             },
             "priorityClass": {
@@ -204,7 +208,16 @@ fn replica(depth: Depth) -> Value {
     let mut replica = depth.object(
         "One replica type: how many, what each runs, and what happens when one ends.",
         &json!({
-            "replicas": count("How many replicas of this type. Left out: 1."),
+            "replicas": {
+                "type": "integer",
+                "format": "int32",
+                "minimum": 0,
+                "maximum": PODS_MAX,
+                "description": format!(
+                    "How many replicas of this type; of all types together at most {PODS_MAX}. \
+                        Left out: 1."
+                ),
+            },
             "restartPolicy": choice(
                 &template::RESTART_POLICIES,
                 "What happens when a replica ends. Never: it stays ended. OnFailure: it runs \

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{SpecError, number, text};
-use crate::quantity;
+use crate::{limits::RESOURCES_MAX, quantity};
 
 const PATH: &str = "spec.runPolicy.schedulingPolicy";
 
@@ -70,6 +70,10 @@ fn min_resources(
             return Err(SpecError::new(path, "must be an object, as {\"cpu\": \"4\"}"));
         }
     };
+    if given.len() > RESOURCES_MAX as usize {
+        let told = format!("names {} resources, at most {RESOURCES_MAX} are allowed", given.len());
+        return Err(SpecError::new(path, told));
+    }
     let amounts = given.iter().map(|(resource, amount)| {
         let text = match amount {
             Value::String(text) => text.clone(),

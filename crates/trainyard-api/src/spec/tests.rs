@@ -116,7 +116,7 @@ fn what_cannot_be_used_is_named() {
         ),
         (
             json!({"tfReplicaSpecs": {"PS": {"replicas": -1, "template": template()}}}),
-            "spec.tfReplicaSpecs[PS].replicas: -1 must be between 0 and 2147483647",
+            "spec.tfReplicaSpecs[PS].replicas: -1 must be between 0 and 10000",
         ),
         (
             json!({"tfReplicaSpecs": {"PS": {"replicas": 2_147_483_648_i64}}}),

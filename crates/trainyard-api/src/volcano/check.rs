@@ -14,6 +14,10 @@ use super::{
 };
 use crate::{
     SpecError,
+    limits::{
+        ARGUMENTS_MAX, HOST_LISTS_MAX, HOST_NAME_MAX, PODS_MAX, POLICIES_MAX, TASKS_MAX,
+        VOLUMES_MAX,
+    },
     quantity::{self, Quantity},
 };
 
@@ -24,6 +28,7 @@ const NO_DAG: &str =
 impl JobSpec {
     /// Whether it can be run; an error names the field, and the job fails with it.
     pub fn check(&self) -> Result<(), SpecError> {
+        self.check_sizes()?;
         self.check_plugins()?;
         self.check_tasks()?;
         self.check_dependencies()?;
@@ -32,6 +37,45 @@ impl JobSpec {
             check_policies(&format!("spec.tasks[{at}].policies"), &task.policies)?;
         }
         self.check_volumes()
+    }
+
+    /// Nothing is larger than what one job may cost.
+    fn check_sizes(&self) -> Result<(), SpecError> {
+        at_most("spec.tasks", self.tasks.len(), TASKS_MAX)?;
+        at_most("spec.volumes", self.volumes.len(), VOLUMES_MAX)?;
+        at_most("spec.policies", self.policies.len(), POLICIES_MAX)?;
+        for (name, words) in &self.plugins {
+            at_most(&format!("spec.plugins[{name}]"), words.len(), ARGUMENTS_MAX)?;
+        }
+        let has_hosts = self.plugins.contains_key("svc");
+        for (at, task) in self.tasks.iter().enumerate() {
+            let path = format!("spec.tasks[{at}]");
+            at_most(&format!("{path}.policies"), task.policies.len(), POLICIES_MAX)?;
+            at_most(&format!("{path}.dependsOn.name"), task.depends_on.len(), TASKS_MAX)?;
+            if task.replicas > PODS_MAX {
+                let told = format!("{} must be between 0 and {PODS_MAX}", task.replicas);
+                return Err(SpecError::new(format!("{path}.replicas"), told));
+            }
+            check_names(&path, task)?;
+            let lists = containers(task) * self.tasks.len();
+            if has_hosts && lists > HOST_LISTS_MAX {
+                let told = format!(
+                    "{} containers are each told the hosts of {} tasks by plugin svc, {lists} lists in \
+                     every pod; at most {HOST_LISTS_MAX} are allowed: use fewer containers or tasks",
+                    containers(task),
+                    self.tasks.len()
+                );
+                return Err(SpecError::new(path, told));
+            }
+        }
+        if self.total() > i64::from(PODS_MAX) {
+            let told = format!(
+                "{} replicas in all tasks are too many; a job has at most {PODS_MAX}",
+                self.total()
+            );
+            return Err(SpecError::new("spec.tasks", told));
+        }
+        Ok(())
     }
 
     fn check_plugins(&self) -> Result<(), SpecError> {
@@ -136,6 +180,32 @@ impl JobSpec {
         }
         Ok(())
     }
+}
+
+fn at_most(path: &str, count: usize, most: u32) -> Result<(), SpecError> {
+    if count <= most as usize {
+        return Ok(());
+    }
+    Err(SpecError::new(path, format!("has {count} items, must have at most {most}")))
+}
+
+/// Names that every pod of the job is told once for each pod.
+fn check_names(path: &str, task: &TaskSpec) -> Result<(), SpecError> {
+    for field in ["hostname", "subdomain"] {
+        let name = task.template.pointer(&format!("/spec/{field}")).and_then(Value::as_str);
+        let length = name.map_or(0, str::len);
+        if length > HOST_NAME_MAX {
+            let told = format!("has {length} characters, must be no more than {HOST_NAME_MAX}");
+            return Err(SpecError::new(format!("{path}.template.spec.{field}"), told));
+        }
+    }
+    Ok(())
+}
+
+/// How many containers a pod of the task has, initial ones included.
+fn containers(task: &TaskSpec) -> usize {
+    let list = |key: &str| task.template.pointer(key).and_then(Value::as_array).map_or(0, Vec::len);
+    list("/spec/containers") + list("/spec/initContainers")
 }
 
 fn check_policies(path: &str, policies: &[LifecyclePolicy]) -> Result<(), SpecError> {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{JobSpec, VolcanoStatus};
-use crate::{Meta, SpecError};
+use crate::{Meta, SpecError, limits};
 
 /// A whole manifest: not worth a copy in another object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -69,7 +69,14 @@ impl VolcanoJob {
 
     /// The specification, defaulted; an error names the field that cannot be used.
     pub fn spec(&self) -> Result<JobSpec, SpecError> {
+        limits::check_values(self.spec.as_deref())?;
         JobSpec::parse(value(self.spec.as_deref()))
+    }
+
+    /// Returns how many bytes its specification and its status take as text.
+    #[must_use]
+    pub fn text_bytes(&self) -> usize {
+        [&self.spec, &self.status].into_iter().flatten().map(|raw| raw.get().len()).sum()
     }
 
     /// The status. What cannot be read counts as not written: the next write replaces it.

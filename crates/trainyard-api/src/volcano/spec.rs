@@ -246,7 +246,7 @@ impl JobSpec {
         if NEED_SVC.iter().any(|name| plugins.contains_key(*name)) {
             plugins.entry("svc".to_owned()).or_default();
         }
-        let all: i64 = tasks.iter().map(|task| task.min_available).sum();
+        let all = tasks.iter().map(|task| task.min_available).fold(0, i64::saturating_add);
         let or = |text: String, other: &str| if text.is_empty() { other.to_owned() } else { text };
         Ok(Self {
             scheduler_name: or(wire.scheduler_name, names::SCHEDULER),

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::limits::{ENTRIES_MAX, RECORDS_MAX, first_entries, first_items};
 
 /// Status of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +19,7 @@ pub struct VolcanoStatus {
     /// The `minAvailable` that counts.
     pub min_available: i64,
     /// Pods per task and phase.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "few_entries")]
     pub task_status_count: BTreeMap<String, TaskCount>,
     /// Pods that wait.
     #[serde(skip_serializing_if = "is_zero")]
@@ -47,21 +49,21 @@ pub struct VolcanoStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running_duration: Option<String>,
     /// Plugins and claims that belong to it.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "few_entries")]
     pub controlled_resources: BTreeMap<String, String>,
     /// Phases, in the order of their last visit.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "few_items")]
     pub conditions: Vec<PhaseRecord>,
     /// Pods that were there when the status was written, by name: the evidence that one has
     /// disappeared, failed or was dealt with.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "record_entries")]
     pub pods: BTreeMap<String, PodRecord>,
     /// Actions that wait for their time.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "record_items")]
     pub timers: Vec<TimerRecord>,
     /// What holds of a task or of the PodGroup and has been dealt with, as `TaskCompleted/worker`:
     /// it is dealt with again only when it has ceased to hold in between.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    #[serde(skip_serializing_if = "BTreeSet::is_empty", deserialize_with = "few_items")]
     pub acted_on: BTreeSet<String>,
     /// UID of the PodGroup that was given up by a restart: another one takes its place.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -169,6 +171,41 @@ pub struct TimerRecord {
     pub task: String,
     /// When it is due.
     pub due: Timestamp,
+}
+
+/// A record for each pod, and no more.
+fn record_entries<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    first_entries(deserializer, RECORDS_MAX)
+}
+
+/// The same of a list.
+fn record_items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    first_items(deserializer, RECORDS_MAX)
+}
+
+fn few_entries<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    first_entries(deserializer, ENTRIES_MAX)
+}
+
+fn few_items<'de, D, T, All>(deserializer: D) -> Result<All, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+    All: FromIterator<T> + IntoIterator<Item = T>,
+{
+    first_items(deserializer, ENTRIES_MAX)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]

@@ -22,6 +22,7 @@ use super::{
     suspend, tensorboard, unavailable,
 };
 use crate::{
+    batch::Batch,
     child::Child,
     config::Config,
     phase::Phase,
@@ -230,13 +231,7 @@ fn keep(
     let mut is_withheld = pods.len() < all;
     first.writes.extend(services);
     second.writes.extend(pods);
-    for slot in &roster.slots {
-        if !roster.services.contains_key(&slot.id) {
-            first
-                .writes
-                .extend(builder.service(slot.id).map(|one| Write::Create(Child::Service, one)));
-        }
-    }
+    create_services(&builder, roster, &mut first, &mut plan);
     for service in &roster.surplus_services {
         second.writes.extend(service_removal(service));
     }
@@ -246,7 +241,9 @@ fn keep(
     for pod in roster.surplus.iter().copied().chain(leaving.filter_map(|slot| slot.pod)) {
         second.writes.extend(pod_removal(pod, draft.now, draft.config, &mut plan));
     }
-    is_withheld |= create_missing(&draft, &builder, roster, gang, &mut second, &mut plan);
+    // Whoever starts finds the names of all others.
+    is_withheld |=
+        plan.goes_on || create_missing(&draft, &builder, roster, gang, &mut second, &mut plan);
     look_ahead(&draft, spec, roster, &mut plan);
     let mut creations = first.writes.iter().chain(&second.writes);
     let is_complete = !is_withheld && !creations.any(|write| matches!(write, Write::Create(..)));
@@ -265,7 +262,21 @@ fn record(draft: &mut Draft<'_>, stage: &mut Stage, plan: &mut Plan) {
     stage.events.append(&mut draft.events);
 }
 
-/// Stages the missing pods; returns true if the gang withholds one of them.
+/// Stages the missing services, as many as one plan may create.
+fn create_services(builder: &Builder<'_>, roster: &Roster<'_>, stage: &mut Stage, plan: &mut Plan) {
+    let mut batch = Batch::default();
+    let missing = roster.slots.iter().filter(|slot| !roster.services.contains_key(&slot.id));
+    for slot in missing {
+        if batch.is_full() {
+            plan.goes_on = true;
+            break;
+        }
+        let service = builder.service(slot.id).map(|one| batch.add(one));
+        stage.writes.extend(service.map(|one| Write::Create(Child::Service, one)));
+    }
+}
+
+/// Stages the missing pods, as many as one plan may create; returns true if the gang withholds one of them.
 fn create_missing(
     draft: &Draft<'_>,
     builder: &Builder<'_>,
@@ -283,6 +294,7 @@ fn create_missing(
     let scope = builder.spec.run_policy.restart_scope;
     let scope = if draft.status.attempt > 0 { scope } else { RestartScope::Replica };
     let mut overridden = false;
+    let mut batch = Batch::default();
     let is_admitted = |slot: &&Slot<'_>| {
         let one = builder.spec.replicas.get(&slot.id.kind);
         let admits =
@@ -296,14 +308,17 @@ fn create_missing(
             plan.look_again(due);
             continue;
         }
+        if batch.is_full() {
+            plan.goes_on = true;
+            break;
+        }
         overridden |= builder
             .spec
             .replicas
             .get(&slot.id.kind)
             .is_some_and(|replicas| replicas.template_policy_overridden);
-        stage
-            .writes
-            .extend(builder.pod(slot.id, &draft.status).map(|one| Write::Create(Child::Pod, one)));
+        let pod = builder.pod(slot.id, &draft.status).map(|one| batch.add(one));
+        stage.writes.extend(pod.map(|one| Write::Create(Child::Pod, one)));
     }
     if overridden {
         stage.events.push(Event::warning(

@@ -11,7 +11,7 @@ use super::{
     Observed,
     end::Cause,
     failure::detail,
-    restart::record,
+    restart::{find, record},
     roster::{Roster, Standing, is_named},
 };
 use crate::{
@@ -59,9 +59,7 @@ pub(super) fn count<'a>(
 
 /// The pod that a replica was last counted for.
 fn recorded(status: &JobStatus, id: ReplicaId) -> &str {
-    let replica = id.to_string();
-    let record = status.replica_records.iter().find(|record| record.replica == replica);
-    record.map_or("", |record| &record.uid)
+    find(status, &id.to_string()).map_or("", |record| &record.uid)
 }
 
 /// Pods of one replica that have gone and have not been counted to their end. A record is of the last pod that

@@ -238,6 +238,7 @@ fn service_ports(template: &Value) -> Vec<Value> {
     add_training_port(&mut pod_spec);
     let given = training_container(&mut pod_spec).and_then(|c| list(c, "ports")).cloned();
     let mut ports: Vec<Value> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for port in given.unwrap_or_default() {
         let number = &port["containerPort"];
         let name = match port["name"].as_str() {
@@ -248,16 +249,22 @@ fn service_ports(template: &Value) -> Vec<Value> {
         if let Some(protocol) = port["protocol"].as_str() {
             entry["protocol"] = protocol.into();
         }
-        let same = |other: &Value| {
-            other["name"] == entry["name"]
-                || (other["port"] == entry["port"] && other["protocol"] == entry["protocol"])
+        // A name holds no space.
+        let keys = [name.clone(), format!("{number} {}", entry["protocol"])];
+        let taken = keys.iter().filter_map(|key| places.get(key)).min().copied();
+        let at = match taken {
+            // The API server refuses a service with the same port twice; the named training port wins.
+            Some(at) if name == names::PORT_NAME => {
+                ports[at] = entry;
+                at
+            }
+            Some(_) => continue,
+            None => {
+                ports.push(entry);
+                ports.len() - 1
+            }
         };
-        // The API server refuses a service with the same port twice; the named training port wins.
-        match ports.iter().position(same) {
-            Some(at) if name == names::PORT_NAME => ports[at] = entry,
-            Some(_) => {}
-            None => ports.push(entry),
-        }
+        places.extend(keys.map(|key| (key, at)));
     }
     ports
 }

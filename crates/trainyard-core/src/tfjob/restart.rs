@@ -215,8 +215,7 @@ pub(super) fn due(
 /// When the next pod under this record may be created.
 #[must_use]
 pub(super) fn due_for(status: &JobStatus, replica: &str, config: &Config) -> Timestamp {
-    let record = status.replica_records.iter().find(|record| record.replica == replica);
-    record
+    find(status, replica)
         .and_then(|record| {
             let pause = SignedDuration::from_millis(pause_ms(record.streak, config));
             record.last_restart_time?.checked_add(pause).ok()
@@ -234,6 +233,14 @@ pub(super) fn pause_ms(streak: i64, config: &Config) -> i64 {
             .and_then(|factor| config.restart_backoff_ms.checked_mul(factor))
             .map_or(config.restart_backoff_ms_max, |ms| ms.min(config.restart_backoff_ms_max)),
     }
+}
+
+/// The record of a replica, if there is one; records are in order of their names.
+#[must_use]
+pub(super) fn find<'s>(status: &'s JobStatus, replica: &str) -> Option<&'s ReplicaRecord> {
+    let records = &status.replica_records;
+    let at = records.binary_search_by(|record| record.replica.as_str().cmp(replica)).ok()?;
+    records.get(at)
 }
 
 /// The record of a replica, made if there is none; records stay in order of their names.

@@ -12,6 +12,7 @@ use super::{
     Observed,
     end::{Cause, End, end},
     indexes,
+    restart::find,
 };
 use crate::{
     config::Config,
@@ -193,12 +194,8 @@ fn standing(
     if completed {
         return Standing::Completed;
     }
-    let replica = id.to_string();
-    let replaced = status
-        .replica_records
-        .iter()
-        .any(|record| record.replaced && record.replica == replica && *record.uid == *pod.uid);
-    if replaced {
+    let record = find(status, &id.to_string());
+    if record.is_some_and(|record| record.replaced && *record.uid == *pod.uid) {
         return Standing::Replaced;
     }
     match judge(pod) {

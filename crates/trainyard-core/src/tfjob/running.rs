@@ -12,6 +12,9 @@ use crate::{
     view::{ContainerState, ContainerView, PodView},
 };
 
+/// Most warnings about pods that are told at a time; a large job in trouble has one for each pod.
+const TOLD: usize = 100;
+
 /// Whether the job runs.
 #[must_use]
 pub(super) fn runs(spec: &TfJobSpec, roster: &Roster<'_>) -> bool {
@@ -67,13 +70,14 @@ pub(crate) fn trouble(pod: &PodView) -> Option<(&str, &str)> {
     pod.unscheduled.as_ref().map(|(reason, message)| (&**reason, &**message))
 }
 
-/// Warnings about pods that are in trouble; `is_said`: why those of a gang have no nodes is said of
+/// Warnings about the first pods that are in trouble; `is_said`: why those of a gang have no nodes is said of
 /// their group.
 #[must_use]
 pub(super) fn warnings(roster: &Roster<'_>, is_said: bool) -> Vec<Event> {
     let live = roster.slots.iter().filter(|slot| slot.standing == Standing::Live);
     let pods = live.filter_map(|slot| slot.pod);
-    pods.flat_map(|pod| pod_warnings(pod, is_said && pod.is_gang_member)).collect()
+    let all = pods.flat_map(|pod| pod_warnings(pod, is_said && pod.is_gang_member));
+    all.take(TOLD).collect()
 }
 
 fn pod_warnings(pod: &PodView, is_said: bool) -> Vec<Event> {

@@ -11,7 +11,7 @@ use super::{
     end::{End, end},
     objects::{Builder, pass_annotations_on, tolerate_node_loss},
     removal::pod_removal,
-    restart::{due_for, note_disruption},
+    restart::{due_for, find, note_disruption},
     roster::Roster,
 };
 use crate::{
@@ -32,10 +32,8 @@ pub(super) fn judge(status: &mut JobStatus, roster: &Roster<'_>, now: Timestamp,
     };
     let ended =
         matches!(end(pod, now, config), End::Completed | End::Failed(_)) && pod.phase.is_finished();
-    let noted = status
-        .replica_records
-        .iter()
-        .any(|record| record.replica == RECORD && record.replaced && *record.uid == *pod.uid);
+    let noted =
+        find(status, RECORD).is_some_and(|record| record.replaced && *record.uid == *pod.uid);
     if ended && !noted {
         note_disruption(status, RECORD, &pod.uid, now, config);
     }

@@ -80,27 +80,34 @@ impl Cluster<'_> {
     fn sparse(&self, replica: ReplicaId) -> SparseCluster {
         match replica.kind {
             ReplicaType::Worker => SparseCluster {
-                worker: BTreeMap::from([(replica.index.to_string(), self.endpoint(replica))]),
+                worker: BTreeMap::from([(
+                    replica.index.to_string(),
+                    self.endpoint(replica, self.port(replica.kind)),
+                )]),
                 ps: self.endpoints(ReplicaType::Ps),
             },
-            ReplicaType::Ps => {
-                SparseCluster { worker: BTreeMap::new(), ps: vec![self.endpoint(replica)] }
-            }
+            ReplicaType::Ps => SparseCluster {
+                worker: BTreeMap::new(),
+                ps: vec![self.endpoint(replica, self.port(replica.kind))],
+            },
             _ => SparseCluster { worker: BTreeMap::new(), ps: Vec::new() },
         }
     }
 
     fn endpoints(&self, kind: ReplicaType) -> Vec<String> {
-        (0..self.spec.count(kind)).map(|index| self.endpoint(ReplicaId { kind, index })).collect()
+        let port = self.port(kind);
+        let endpoint = |index| self.endpoint(ReplicaId { kind, index }, port);
+        (0..self.spec.count(kind)).map(endpoint).collect()
     }
 
-    fn endpoint(&self, replica: ReplicaId) -> String {
+    /// All replicas of a type have one; a template is long to look through.
+    fn port(&self, kind: ReplicaType) -> i64 {
+        let spec = self.spec.replicas.get(&kind);
+        spec.map_or(names::PORT, |spec| training_port(&spec.template))
+    }
+
+    fn endpoint(&self, replica: ReplicaId, port: i64) -> String {
         let name = names::replica_name(self.job, replica.kind.lower(), replica.index);
-        let port = self
-            .spec
-            .replicas
-            .get(&replica.kind)
-            .map_or(names::PORT, |spec| training_port(&spec.template));
         let domain = self
             .config
             .cluster_domain

@@ -59,13 +59,16 @@ pub(super) fn freeze(draft: &mut Draft<'_>) {
     status.task_status_count.retain(|_, task| !task.phase.is_empty());
 }
 
-/// Pods of a task that have succeeded.
-pub(super) fn succeeded(draft: &Draft<'_>, spec: &JobSpec, task: &str) -> i64 {
-    let there = members(draft).filter(|(pod, view)| {
-        *view.name == *task && pod.phase == Phase::Succeeded && !is_going(draft, pod)
-    });
-    let gone = done_and_gone(draft, spec).into_iter().filter(|other| *other == task);
-    i64::try_from(there.count() + gone.count()).unwrap_or(i64::MAX)
+/// How many pods of each task have succeeded; of a task that is not named, none has.
+pub(super) fn succeeded<'d>(draft: &Draft<'d>, spec: &'d JobSpec) -> BTreeMap<&'d str, i64> {
+    let there = members(draft)
+        .filter(|(pod, _)| pod.phase == Phase::Succeeded && !is_going(draft, pod))
+        .map(|(_, view)| &*view.name);
+    let mut counts = BTreeMap::new();
+    for task in there.chain(done_and_gone(draft, spec)) {
+        *counts.entry(task).or_default() += 1;
+    }
+    counts
 }
 
 /// The tasks of pods that have done their work and are not there any more, one for each.

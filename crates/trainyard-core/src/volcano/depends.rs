@@ -2,6 +2,8 @@
 //!
 //! Must not know how pods are made.
 
+use std::collections::BTreeSet;
+
 use trainyard_api::volcano::{JobSpec, TaskSpec};
 
 use super::{
@@ -15,30 +17,34 @@ use crate::phase::Phase;
 /// when what it waited for has to start again.
 #[must_use]
 pub(super) fn started<'s>(draft: &Draft<'_>, spec: &'s JobSpec) -> Vec<&'s TaskSpec> {
-    let has_pods = |task: &TaskSpec| {
-        let mut pods = members(draft);
-        pods.any(|(pod, view)| *view.name == *task.name && !is_condemned(draft, pod))
-            || counts::succeeded(draft, spec, &task.name) > 0
-    };
+    let ready = ready(draft, spec);
+    let has_pods: BTreeSet<&str> = members(draft)
+        .filter(|(pod, _)| !is_condemned(draft, pod))
+        .map(|(_, view)| &*view.name)
+        .chain(counts::succeeded(draft, spec).into_keys())
+        .collect();
     let is_met = |task: &TaskSpec| {
-        let mut ready = task.depends_on.iter().map(|name| is_ready(draft, spec, name));
-        if task.depends_on_any { ready.any(|ready| ready) } else { ready.all(|ready| ready) }
+        let mut all = task.depends_on.iter().map(|name| ready.contains(name.as_str()));
+        if task.depends_on_any { all.any(|ready| ready) } else { all.all(|ready| ready) }
     };
-    spec.tasks.iter().filter(|task| is_met(task) || has_pods(task)).collect()
+    let has_started = |task: &&TaskSpec| is_met(task) || has_pods.contains(task.name.as_str());
+    spec.tasks.iter().filter(has_started).collect()
 }
 
-/// Whether enough pods of a task are ready, or have done their work.
-fn is_ready(draft: &Draft<'_>, spec: &JobSpec, name: &str) -> bool {
-    let Some(task) = spec.task(name) else {
-        return false;
-    };
+/// The tasks of which enough pods are ready, or have done their work. Many may wait for one, so each is
+/// looked at once.
+fn ready<'s>(draft: &Draft<'_>, spec: &'s JobSpec) -> BTreeSet<&'s str> {
+    let mut counts = counts::succeeded(draft, spec);
     let running = members(draft).filter(|(pod, view)| {
-        *view.name == *name
-            && pod.phase == Phase::Running
+        pod.phase == Phase::Running
             && view.is_ready
             && pod.deletion.is_none()
             && !is_condemned(draft, pod)
     });
-    let running = i64::try_from(running.count()).unwrap_or(i64::MAX);
-    running + counts::succeeded(draft, spec, name) >= task.min_available
+    for (_, view) in running {
+        *counts.entry(&*view.name).or_default() += 1;
+    }
+    let count = |task: &TaskSpec| counts.get(task.name.as_str()).copied().unwrap_or(0);
+    let ready = spec.tasks.iter().filter(|task| count(task) >= task.min_available);
+    ready.map(|task| task.name.as_str()).collect()
 }

@@ -224,9 +224,10 @@ fn failed(pod: &PodView, task: &TaskView) -> Cause {
 /// fails when the work is done does not matter.
 fn standing(draft: &mut Draft<'_>, spec: &JobSpec, completed: bool) -> Vec<Cause> {
     let mut found: Vec<(String, bool, Cause)> = Vec::new();
+    let succeeded = counts::succeeded(draft, spec);
     for task in &spec.tasks {
         if completed {
-            let succeeded = counts::succeeded(draft, spec, &task.name);
+            let succeeded = succeeded.get(task.name.as_str()).copied().unwrap_or(0);
             let holds = task.replicas > 0 && succeeded >= i64::from(task.replicas);
             let words = format!("All {} pods of task {} succeeded.", task.replicas, task.name);
             found.push(task_cause(draft, PolicyEvent::TaskCompleted, task, holds, words));

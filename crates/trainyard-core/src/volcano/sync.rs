@@ -14,6 +14,7 @@ use super::{
     reasons, timers, volumes,
 };
 use crate::{
+    batch::Batch,
     child::Child,
     plan::{Event, Plan, Stage, Write},
 };
@@ -58,7 +59,7 @@ pub(super) fn stage(mut draft: Draft<'_>, spec: &JobSpec) -> Plan {
         } else {
             needs.writes.extend(group::write(&draft, spec));
             let builder = Builder { scene, status: &draft.status, plugins: &plugins };
-            pods.writes = missing(&draft, spec, &builder);
+            (pods.writes, plan.goes_on) = missing(&draft, spec, &builder);
         }
     }
     let mut writes = needs.writes.iter().chain(&pods.writes);
@@ -73,23 +74,28 @@ pub(super) fn stage(mut draft: Draft<'_>, spec: &JobSpec) -> Plan {
     plan
 }
 
-/// Pods that are to be made.
-fn missing(draft: &Draft<'_>, spec: &JobSpec, builder: &Builder<'_>) -> Vec<Write> {
+/// Pods that are to be made, as many as one plan may create, and whether there are more.
+fn missing(draft: &Draft<'_>, spec: &JobSpec, builder: &Builder<'_>) -> (Vec<Write>, bool) {
+    let mut writes = Vec::new();
     if !group::may_run(draft) {
-        return Vec::new();
+        return (writes, false);
     }
     let job = &draft.meta().name;
-    let mut writes = Vec::new();
+    let mut batch = Batch::default();
     for task in depends::started(draft, spec) {
         for index in 0..task.replicas {
             let name = pod_name(job, &task.name, index);
             // A record without a pod is that of one that has done its work.
-            if !draft.status.pods.contains_key(&name) && !draft.crew.has(&name) {
-                writes.push(Write::Create(Child::Pod, builder.pod(task, index)));
+            if draft.status.pods.contains_key(&name) || draft.crew.has(&name) {
+                continue;
             }
+            if batch.is_full() {
+                return (writes, true);
+            }
+            writes.push(Write::Create(Child::Pod, batch.add(builder.pod(task, index))));
         }
     }
-    writes
+    (writes, false)
 }
 
 /// Notes which plugins and claims the job has.

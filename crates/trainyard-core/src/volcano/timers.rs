@@ -3,6 +3,8 @@
 //! They are in the status, so that no restart of the operator loses one. Must not know what an
 //! action does.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use trainyard_api::volcano::{Action, LifecyclePolicy, PolicyEvent, TimerRecord};
 
@@ -42,16 +44,22 @@ pub(super) fn arm(
 /// Calls off what has passed by itself: a pod that was waited for does something, one that was
 /// missed runs again.
 pub(super) fn call_off(draft: &mut Draft<'_>) {
-    let pods = draft.seen.pods;
-    let is = |pod: &PodView, timer: &TimerRecord| *pod.name == *timer.pod;
-    draft.status.timers.retain(|timer| match timer.event {
-        PolicyEvent::PodPending => pods
-            .iter()
-            .any(|pod| is(pod, timer) && *pod.uid == *timer.uid && pod.phase == Phase::Pending),
-        PolicyEvent::PodFailed | PolicyEvent::PodEvicted => {
-            !pods.iter().any(|pod| is(pod, timer) && pod.phase == Phase::Running)
+    if draft.status.timers.is_empty() {
+        return;
+    }
+    let pods: BTreeMap<&str, &PodView> =
+        draft.seen.pods.iter().map(|pod| (&*pod.name, &**pod)).collect();
+    draft.status.timers.retain(|timer| {
+        let pod = pods.get(timer.pod.as_str());
+        match timer.event {
+            PolicyEvent::PodPending => {
+                pod.is_some_and(|pod| *pod.uid == *timer.uid && pod.phase == Phase::Pending)
+            }
+            PolicyEvent::PodFailed | PolicyEvent::PodEvicted => {
+                pod.is_none_or(|pod| pod.phase != Phase::Running)
+            }
+            _ => true,
         }
-        _ => true,
     });
 }
 

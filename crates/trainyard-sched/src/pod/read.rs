@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 
 use super::asks::{Actuated, Asking, Resize, Resources, asks};
 use super::fields::refused;
+use super::sizes::excess;
 use super::{GroupKey, Phase, Pod, PodName, Port};
 use crate::Amounts;
 use crate::affinity::{NodeAffinity, Required};
@@ -85,6 +86,46 @@ impl Spec {
     pub(super) fn asks_for_device_classes(&self) -> bool {
         self.all_containers()
             .any(|one| one.resources.names().any(|at| at.starts_with(DEVICE_CLASS)))
+    }
+
+    /// How many terms it has about the pods around it.
+    pub(super) fn peers(&self) -> usize {
+        let Affinity { near, away, .. } = &self.affinity;
+        near.len() + away.len() + self.topology_spread_constraints.len()
+    }
+
+    /// How many conditions on labels it has.
+    pub(super) fn conditions(&self) -> usize {
+        let Affinity { nodes, near, away } = &self.affinity;
+        let spread = self.topology_spread_constraints.iter().map(peer::SpreadWire::conditions);
+        self.node_selector.len()
+            + nodes.conditions()
+            + near.conditions()
+            + away.conditions()
+            + spread.sum::<usize>()
+    }
+
+    /// How many taints it tolerates.
+    pub(super) fn tolerations(&self) -> usize {
+        self.tolerations.len()
+    }
+
+    /// How many claims it mounts.
+    pub(super) fn claims(&self) -> usize {
+        let is_claim =
+            |one: &&Volume| one.persistent_volume_claim.is_some() || one.ephemeral.is_some();
+        self.volumes.iter().filter(is_claim).count()
+    }
+
+    /// How many ports its containers have.
+    pub(super) fn ports(&self) -> usize {
+        self.all_containers().map(|one| one.ports.len()).sum()
+    }
+
+    /// How many resources its containers ask for.
+    pub(super) fn resources(&self) -> usize {
+        let of_containers = self.all_containers().map(|one| one.resources.names().count());
+        of_containers.sum::<usize>() + self.overhead.len()
     }
 
     /// What not all nodes can do and the pod needs.
@@ -199,17 +240,21 @@ impl From<Wire> for Pod {
                 spec.priority_class_name.as_str(),
                 "system-cluster-critical" | "system-node-critical"
             );
-        let beyond = refused(&spec);
+        let excess = excess(&spec);
+        let beyond = refused(&spec).or(excess);
         let features = spec.features();
         let disks = spec.volumes.iter().filter_map(|volume| volume.disk.attached()).collect();
         let task_priority = metadata.annotations.get(TASK_PRIORITY);
         let task_priority = task_priority.and_then(|said| said.parse::<i32>().ok());
-        let peers = Peers::read(
-            &metadata.labels,
-            &spec.affinity.near,
-            &spec.affinity.away,
-            &spec.topology_spread_constraints,
-        );
+        let peers = || {
+            Peers::read(
+                &metadata.labels,
+                &spec.affinity.near,
+                &spec.affinity.away,
+                &spec.topology_spread_constraints,
+            )
+        };
+        let peers = if excess.is_none() { peers() } else { Peers::default() };
         Self {
             asks: asked(&spec, &resize),
             ports: ports(&spec),

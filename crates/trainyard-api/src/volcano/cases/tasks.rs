@@ -37,6 +37,20 @@ fn tasks() -> Vec<Case> {
             worker(job)["replicas"] = json!(-2);
             remove(spec(job), "minAvailable");
         }),
+        accepted("as many replicas as a job may have", |job| {
+            worker(job)["replicas"] = json!(9_999);
+        }),
+        refused("more replicas", "should be less than or equal to 10000", |job| {
+            worker(job)["replicas"] = json!(10_001);
+        }),
+        refused("all replicas that a number can hold", "less than or equal to 10000", |job| {
+            worker(job)["replicas"] = json!(i32::MAX);
+        }),
+        refused(
+            "more replicas in all tasks",
+            "10001 replicas in all tasks are too many; a job has at most 10000",
+            |job| worker(job)["replicas"] = json!(10_000),
+        ),
         accepted("some of the replicas", |job| worker(job)["minAvailable"] = json!(1)),
         refused(
             "more than the replicas",

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::crd::template;
+use crate::{crd::template, limits::RESOURCES_MAX};
 
 /// Longest name of an object.
 pub(super) const NAME_MAX: u32 = 253;
@@ -72,7 +72,16 @@ pub(super) fn number(description: &str) -> Value {
 /// A number that is not below a limit.
 pub(super) fn at_least(least: i32, description: &str) -> Value {
     json!({
-        "type": "integer", "format": "int32", "minimum": least, "description": description,
+        "type": "integer", "format": "int32", "minimum": least, "maximum": i32::MAX,
+        "description": description,
+    })
+}
+
+/// A number from 0 up to a limit.
+pub(super) fn within(most: u32, description: &str) -> Value {
+    json!({
+        "type": "integer", "format": "int32", "minimum": 0, "maximum": most,
+        "description": description,
     })
 }
 
@@ -81,6 +90,7 @@ pub(super) fn amounts(description: &str) -> Value {
     json!({
         "type": "object",
         "description": description,
+        "maxProperties": RESOURCES_MAX,
         "additionalProperties": template::quantity(),
     })
 }

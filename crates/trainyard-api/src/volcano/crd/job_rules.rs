@@ -6,6 +6,8 @@
 
 use serde_json::{Value, json};
 
+use crate::limits::PODS_MAX;
+
 const NO_TASK: &str = "No task specified in job spec; give at least one in spec.tasks";
 
 /// More pods of a task are needed than it has.
@@ -93,8 +95,11 @@ pub(super) fn job() -> Value {
 
 /// Rules about `spec`.
 pub(super) fn spec() -> Value {
-    let enough = "size(self.tasks) == 0 || !has(self.minAvailable) || self.minAvailable <= \
-        self.tasks.map(t, has(t.replicas) ? t.replicas : 0).sum()";
+    let all = "self.tasks.map(t, has(t.replicas) ? t.replicas : 0).sum()";
+    // One that is too large by itself is answered by its own bound.
+    let large = format!("self.tasks.exists(t, has(t.replicas) && t.replicas > {PODS_MAX})");
+    let enough =
+        format!("size(self.tasks) == 0 || !has(self.minAvailable) || self.minAvailable <= {all}");
     let both = "has(v.volumeClaim) && has(v.volumeClaimName) && size(v.volumeClaimName) > 0";
     let updated = "!has(self.tasks) || !has(oldSelf.tasks)";
     json!([
@@ -103,6 +108,17 @@ pub(super) fn spec() -> Value {
             "reason": "FieldValueRequired",
             "fieldPath": ".tasks",
             "message": NO_TASK,
+        },
+        {
+            "rule": format!(
+                "!has(self.tasks) || size(self.tasks) == 0 || {large} || {all} <= {PODS_MAX}"
+            ),
+            "fieldPath": ".tasks",
+            "message": format!("a job has at most {PODS_MAX} replicas in all its tasks together"),
+            "messageExpression": format!(
+                "'%d replicas in all tasks are too many; a job has at most {PODS_MAX}'\
+                 .format([{all}])"
+            ),
         },
         {
             "rule": format!("oldSelf.hasValue() || !has(self.tasks) || {enough}"),

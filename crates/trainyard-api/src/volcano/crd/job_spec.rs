@@ -8,13 +8,17 @@ use serde_json::{Value, json};
 use super::{
     fields::{
         LABEL_MAX, NAME_MAX, SUBDOMAIN, at_least, choice, described, duration, list,
-        network_topology, object, short_text, text,
+        network_topology, object, short_text, text, within,
     },
     job_rules,
     policy::policies,
     task_rules,
 };
-use crate::{crd::template, volcano::names};
+use crate::{
+    crd::template,
+    limits::{ARGUMENTS_MAX, PODS_MAX, TASKS_MAX, VOLUMES_MAX},
+    volcano::names,
+};
 
 /// The schema of a job's specification.
 pub(super) fn spec() -> Value {
@@ -27,8 +31,8 @@ pub(super) fn spec() -> Value {
         "What the job asks for.",
         &json!({
             "maxRetry": retries,
-            "minAvailable": at_least(
-                0,
+            "minAvailable": within(
+                PODS_MAX,
                 "How many pods start all together, and how many make the job a running one. Left \
                     out or 0: all that its tasks need.",
             ),
@@ -67,7 +71,7 @@ fn plugins() -> Value {
         "additionalProperties": {
             "type": "array",
             "nullable": true,
-            "maxItems": 100,
+            "maxItems": ARGUMENTS_MAX,
             "items": {"type": "string"},
         },
         "x-kubernetes-validations": task_rules::plugins(),
@@ -89,7 +93,7 @@ fn tasks() -> Value {
     let mut tasks = list(
         "The tasks of the job, each of them pods of one template (required). The pods are named \
          <job>-<task>-<index>.",
-        task_rules::MAX_TASKS,
+        TASKS_MAX,
         &task(),
     );
     tasks["x-kubernetes-validations"] = task_rules::tasks();
@@ -114,7 +118,7 @@ fn task() -> Value {
                     ),
                     "name": list(
                         "Their names.",
-                        task_rules::MAX_DEPENDENCIES,
+                        TASKS_MAX,
                         &json!({"type": "string", "maxLength": LABEL_MAX}),
                     ),
                 }),
@@ -124,11 +128,15 @@ fn task() -> Value {
                 "Restarts of its containers that make the task a failed one. Left out or 0: 3. \
                     -1: none.",
             ),
-            "minAvailable": at_least(0, "How many of its pods the job needs. Left out: all."),
+            "minAvailable": within(
+                PODS_MAX, "How many of its pods the job needs. Left out: all.",
+            ),
             "name": name,
             "partitionPolicy": partition_policy(),
             "policies": policies("What is done when something happens to this task."),
-            "replicas": at_least(0, "How many pods."),
+            "replicas": within(
+                PODS_MAX, &format!("How many pods; of all tasks together at most {PODS_MAX}."),
+            ),
             "template": described(
                 pod, "The pod of each replica, as in any Kubernetes pod template.",
             ),
@@ -166,7 +174,7 @@ fn volumes() -> Value {
         }),
     );
     volume["x-kubernetes-validations"] = task_rules::volume();
-    let mut volumes = list("Volumes of all pods of the job.", task_rules::MAX_VOLUMES, &volume);
+    let mut volumes = list("Volumes of all pods of the job.", VOLUMES_MAX, &volume);
     volumes["x-kubernetes-validations"] = task_rules::volumes();
     volumes
 }

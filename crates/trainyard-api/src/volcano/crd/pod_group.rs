@@ -8,7 +8,7 @@ use super::fields::{
     NAME_MAX, amounts, at_least, described, list, network_topology, number, object, resource,
     short_text, text, time,
 };
-use crate::{crd::template, volcano::names};
+use crate::{crd::template, limits::GROUP_TASKS_MAX, volcano::names};
 
 /// The schema of a PodGroup.
 pub(super) fn schema() -> Value {
@@ -30,7 +30,10 @@ fn spec() -> Value {
             "minTaskMember": {
                 "type": "object",
                 "description": "How many pods of each task must be among those that start.",
-                "additionalProperties": {"type": "integer", "format": "int32", "minimum": 0},
+                "maxProperties": GROUP_TASKS_MAX,
+                "additionalProperties": {
+                    "type": "integer", "format": "int32", "minimum": 0, "maximum": i32::MAX,
+                },
             },
             "networkTopology": network_topology(),
             "priorityClassName": text("The priority class of the group."),
@@ -72,6 +75,7 @@ fn status() -> Value {
         &json!({
             "conditions": {
                 "type": "array",
+                "maxItems": 100,
                 "description": "Whether the group is Scheduled or Unschedulable, and why.",
                 "items": {
                     "type": "object",

@@ -6,9 +6,9 @@
 use serde_json::{Value, json};
 
 use super::fields::{choice, duration, list, number, object};
+use crate::limits::POLICIES_MAX;
 
-/// Most policies of one list, and most events of one policy: bound the cost of the rules.
-const MAX_POLICIES: u32 = 50;
+/// Most events of one policy: bounds the cost of the rules.
 const MAX_EVENTS: u32 = 20;
 
 /// Events that a policy may wait for.
@@ -38,7 +38,7 @@ pub(crate) const ACTIONS: [&str; 8] = [
 
 /// A list of policies.
 pub(super) fn policies(description: &str) -> Value {
-    let mut policies = list(description, MAX_POLICIES, &policy());
+    let mut policies = list(description, POLICIES_MAX, &policy());
     policies["x-kubernetes-validations"] = list_rules();
     policies
 }

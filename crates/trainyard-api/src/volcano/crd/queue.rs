@@ -137,7 +137,14 @@ fn within(less: &str, less_name: &str, more: &str, more_name: &str) -> Value {
 }
 
 fn status() -> Value {
-    let amounts = |description| described(amounts(""), description);
+    let amounts = |description| {
+        let mut amounts = described(amounts(""), description);
+        // It is written whatever there is in the cluster.
+        if let Some(amounts) = amounts.as_object_mut() {
+            amounts.remove("maxProperties");
+        }
+        amounts
+    };
     object(
         "What is in the queue. Written by the scheduler only.",
         &json!({

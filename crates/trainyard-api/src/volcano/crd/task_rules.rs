@@ -8,13 +8,9 @@ use serde_json::{Value, json};
 
 use super::fields::SUBDOMAIN;
 
-/// Most tasks of a job, and most tasks that one of them may wait for: bound the cost of the rules.
-pub(super) const MAX_TASKS: u32 = 100;
-pub(super) const MAX_DEPENDENCIES: u32 = 100;
 /// Most plugins that a job may name: more than there are, so that each is answered by its own rule.
 pub(super) const MAX_PLUGINS: u32 = 20;
-/// Most volumes of a job and longest path where one is mounted.
-pub(super) const MAX_VOLUMES: u32 = 50;
+/// Longest path where a volume is mounted.
 pub(super) const MAX_MOUNT_PATH: u32 = 1024;
 
 /// Up to so many tasks the rules go through dependencies, task by task; where a job is read, they are

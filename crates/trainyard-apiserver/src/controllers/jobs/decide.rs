@@ -1,5 +1,6 @@
 //! What a job needs: whether it ends, and which pods are made or go. Pure.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -12,6 +13,10 @@ use crate::controllers::clock::{between, seconds};
 
 /// No more pods are made or removed in one pass.
 const PASS_MAX: usize = 500;
+
+/// No more pods of a job are active at a time, whatever it asks for: all of them are in the memory of one
+/// process, and a number is written quickly.
+const ACTIVE_MAX: usize = 10_000;
 
 /// What a look at a job and its pods shows.
 #[derive(Debug)]
@@ -38,13 +43,14 @@ pub(super) fn tally<'a>(job: &Job, pods: &'a [Pod], before: &Backoff) -> Tally<'
         pod.is_tracked()
             && (!job.is_indexed() || pod.index().is_some_and(|index| index < completions))
     };
-    let is_new = |pod: &Pod, known: &[String]| valid(pod) && !known.iter().any(|u| u == pod.uid());
-    let succeeded: Vec<&Pod> = pods
-        .iter()
-        .filter(|pod| pod.has_succeeded() && is_new(pod, &uncounted.succeeded))
-        .collect();
+    // A status may name any number of pods.
+    let is_new = |pod: &Pod, known: &BTreeSet<&str>| valid(pod) && !known.contains(pod.uid());
+    let known: BTreeSet<&str> = uncounted.succeeded.iter().map(String::as_str).collect();
+    let succeeded: Vec<&Pod> =
+        pods.iter().filter(|pod| pod.has_succeeded() && is_new(pod, &known)).collect();
+    let known: BTreeSet<&str> = uncounted.failed.iter().map(String::as_str).collect();
     let failed: Vec<&Pod> =
-        pods.iter().filter(|pod| pod.has_failed() && is_new(pod, &uncounted.failed)).collect();
+        pods.iter().filter(|pod| pod.has_failed() && is_new(pod, &known)).collect();
     let active: Vec<&Pod> = pods.iter().filter(|pod| pod.is_active()).collect();
     let known = Indexes::parse(&job.status.completed_indexes, completions);
     let done = pods.iter().filter(|pod| pod.has_succeeded() && valid(pod)).filter_map(Pod::index);
@@ -153,7 +159,7 @@ pub(super) fn work<'a>(job: &Job, tally: &Tally<'a>, now: Timestamp) -> Work<'a>
     if job.is_suspended() {
         return drop_some(surplus(job, &tally.active, active));
     }
-    let parallelism = job.spec.parallelism.unwrap_or(1) as usize;
+    let parallelism = (job.spec.parallelism.unwrap_or(1) as usize).min(ACTIVE_MAX);
     let wanted = match job.spec.completions {
         // The first success says that there is nothing left to begin.
         None if tally.succeeded > 0 => active,

@@ -61,6 +61,23 @@ fn next(job: &Job, pods: &[Pod], now: i64) -> String {
     }
 }
 
+/// Before there was a bound pods were made, 500 in a pass, until the memory of the yard was full.
+#[test]
+fn a_job_that_wants_all_pods_that_a_number_can_hold_gets_as_many_as_a_yard_can() {
+    let wanted = json!({"parallelism": i32::MAX, "completions": i32::MAX});
+    let endless = job(&wanted, &json!({}));
+    let made = |active: usize| {
+        let pods: Vec<Pod> =
+            (0..active).map(|n| pod(&n.to_string(), "Running", &json!({}))).collect();
+        match work(&endless, &tally(&endless, &pods, &Backoff::default()), noon(0)) {
+            Work::Make(pods) => pods.len(),
+            Work::Nothing => 0,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!([0, 9_700, 10_000].map(made), [500, 300, 0]);
+}
+
 #[test]
 fn no_more_pods_than_are_wanted() {
     let none = json!({});

@@ -6,6 +6,7 @@ mod departed;
 mod ends;
 mod gang_rules;
 mod gangs;
+mod large;
 mod lifecycle;
 mod limits;
 mod lost_nodes;

@@ -3,6 +3,7 @@
 mod commands;
 mod crash;
 mod happy;
+mod large;
 mod lost_nodes;
 mod pods;
 mod policies;
