@@ -108,6 +108,12 @@ impl Scene {
         Ok(object)
     }
 
+    /// Waits until all jobs of the namespace have ended, in whatever way.
+    pub(super) async fn all_end(&self) -> Result<()> {
+        let ended = "--for=jsonpath={.status.completionTime}";
+        self.ok(&["wait", LONGEST, "tfjobs", "--all", ended]).await.map(drop)
+    }
+
     /// The pods of a job: `name phase` of each that is not being deleted, by name.
     pub(super) async fn pods(&self, job: &str) -> Result<Vec<String>> {
         let pods = self.list(Resource::Pods).await?;

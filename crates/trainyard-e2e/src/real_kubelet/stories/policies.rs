@@ -3,25 +3,22 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::check::{contains, equal, fields};
 use crate::harness::{Case, cases};
 use crate::real_kubelet::jobs::{ending, worker};
-use crate::real_kubelet::scene::condition;
+use crate::real_kubelet::scene::{condition, state};
 use crate::real_kubelet::site::Scene;
 use crate::seen::text;
 
 pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
     cases!["policies":
-        never_fails_a_job_with_any_code_and_restarts_nothing,
-        never_lets_a_job_succeed,
-        on_failure_restarts_in_place_up_to_the_backoff_limit,
-        on_failure_lets_a_program_succeed_at_once,
+        never_ends_a_job_with_every_code_and_restarts_nothing,
+        on_failure_restarts_in_place_after_every_code_but_0,
+        always_restarts_in_place_after_every_code,
+        exit_code_judges_every_code,
         on_failure_lets_a_program_succeed_after_a_restart_in_place,
-        always_restarts_a_program_with_any_code,
-        exit_code_fails_a_job_at_once_with_permanent_codes,
-        exit_code_restarts_by_another_pod_with_retryable_codes,
         exit_code_lets_a_job_succeed_after_a_retryable_code,
         program_out_of_memory_is_told_as_such,
         program_killed_by_a_signal_is_restarted_under_exit_code,
@@ -29,66 +26,101 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
     ]
 }
 
-/// Submits one job for each code and waits for their ends; gives them with their codes.
-async fn ends_of(
-    scene: &Scene,
-    policy: &str,
-    codes: &[i32],
-    wanted: &str,
-) -> Result<Vec<(i32, serde_json::Value)>> {
-    for code in codes {
-        let job = ending(&format!("exit-{code}"), policy, *code).run_policy("backoffLimit", 1);
-        scene.create(job).await?;
-    }
+/// Ends of programs: success, failures of any kind, shells that cannot run a program, and signals, of which some
+/// policies make more than others. Every policy has all of them.
+const CODES: [i32; 11] = [0, 1, 2, 126, 127, 128, 130, 137, 138, 139, 143];
+
+/// Those after which `ExitCode` runs a program again.
+const RETRYABLE: [i32; 4] = [130, 137, 138, 143];
+
+/// Submits one job for each code, with one restart to spare, and waits until all have ended; gives each code with
+/// its job and the job's name.
+async fn ends_under(scene: &Scene, policy: &str) -> Result<Vec<(i32, String, Value)>> {
+    let job = |code: i32| ending(&format!("exit-{code}"), policy, code);
+    let jobs = CODES.map(|code| job(code).run_policy("backoffLimit", 1).json());
+    scene.create(json!({"apiVersion": "v1", "kind": "List", "items": jobs})).await?;
+    scene.all_end().await?;
     let mut ended = Vec::new();
-    for code in codes {
-        ended.push((*code, scene.ends(&format!("exit-{code}"), wanted).await?));
+    for code in CODES {
+        let name = format!("exit-{code}");
+        let job = scene.get(&format!("tfjob/{name}")).await?;
+        ended.push((code, name, job));
     }
     Ok(ended)
 }
 
-async fn never_fails_a_job_with_any_code_and_restarts_nothing(scene: &Scene) -> Result<()> {
-    for (code, job) in ends_of(scene, "Never", &[1, 2, 130, 137, 138, 143], "Failed").await? {
-        let name = format!("exit-{code}");
-        let failure = [
-            ("/status/failure/pod", json!(format!("{name}-worker-0"))),
-            ("/status/failure/exitCode", json!(code)),
-            ("/status/failure/container", json!("tensorflow")),
-            ("/status/restarts", json!(null)),
-        ];
-        fields(&name, &job, &failure)?;
-        let message = text(&condition(&job, "Failed")["message"]);
-        contains("message", message, &[&format!("{name}-worker-0"), &code.to_string()])?;
-        equal("pods", scene.pods(&name).await?, [format!("{name}-worker-0 Failed")])?;
-        let log = scene.log(&format!("{name}-worker-0")).await?;
-        equal("log", log, format!("ends with {code}\n"))?;
-    }
-    Ok(())
+/// The state of a job whose program's end is the job's.
+fn after(code: i32) -> &'static str {
+    if code == 0 { "Succeeded" } else { "Failed" }
 }
 
-async fn never_lets_a_job_succeed(scene: &Scene) -> Result<()> {
-    let ended = ends_of(scene, "Never", &[0], "Succeeded").await?;
-    let wanted = [("/status/replicaStatuses/Worker/succeeded", json!(1))];
-    fields("job", &ended[0].1, &wanted)?;
+/// A job that has ended with its only pod, which is still there with its log.
+async fn ended_at_once(scene: &Scene, code: i32, name: &str, job: &Value) -> Result<()> {
+    equal(name, state(job), after(code))?;
+    let pod = format!("{name}-worker-0");
+    fields(name, job, &[("/status/restarts", json!(null))])?;
+    if code != 0 {
+        let failure = [
+            ("/status/failure/pod", json!(pod)),
+            ("/status/failure/exitCode", json!(code)),
+            ("/status/failure/container", json!("tensorflow")),
+        ];
+        fields(name, job, &failure)?;
+        let message = text(&condition(job, "Failed")["message"]);
+        contains("message", message, &[&pod, &code.to_string()])?;
+    }
+    equal("pods", scene.pods(name).await?, [format!("{pod} {}", after(code))])?;
+    equal("restarts in place", scene.life(&pod).await?.1, 0)?;
+    equal("log", scene.log(&pod).await?, format!("ends with {code}\n"))
+}
+
+/// A job that has used up its only restart.
+fn ended_after_a_restart(name: &str, job: &Value) -> Result<()> {
+    equal(name, state(job), "Failed")?;
+    fields(name, job, &[("/status/restarts", json!(1))])?;
+    contains("message", text(&condition(job, "Failed")["message"]), &["backoff"])
+}
+
+async fn never_ends_a_job_with_every_code_and_restarts_nothing(scene: &Scene) -> Result<()> {
+    for (code, name, job) in ends_under(scene, "Never").await? {
+        ended_at_once(scene, code, &name, &job).await?;
+    }
+    let succeeded = [("/status/replicaStatuses/Worker/succeeded", json!(1))];
+    fields("job", &scene.get("tfjob/exit-0").await?, &succeeded)?;
     let table = scene.ok(&["get", "tfjob", "exit-0"]).await?;
     let row: Vec<&str> = table.lines().last().unwrap_or_default().split_whitespace().collect();
     equal("row", &row[..2], ["exit-0", "Succeeded"])
 }
 
-async fn on_failure_restarts_in_place_up_to_the_backoff_limit(scene: &Scene) -> Result<()> {
-    let codes = [1, 2, 130, 137, 138, 143];
-    for (code, job) in ends_of(scene, "OnFailure", &codes, "Failed").await? {
-        let name = format!("exit-{code}");
-        fields(&name, &job, &[("/status/restarts", json!(1))])?;
-        let message = text(&condition(&job, "Failed")["message"]);
-        contains("message", message, &["backoff"])?;
+async fn on_failure_restarts_in_place_after_every_code_but_0(scene: &Scene) -> Result<()> {
+    for (code, name, job) in ends_under(scene, "OnFailure").await? {
+        match code {
+            0 => ended_at_once(scene, code, &name, &job).await?,
+            _ => ended_after_a_restart(&name, &job)?,
+        }
     }
     Ok(())
 }
 
-async fn on_failure_lets_a_program_succeed_at_once(scene: &Scene) -> Result<()> {
-    let ended = ends_of(scene, "OnFailure", &[0], "Succeeded").await?;
-    fields("job", &ended[0].1, &[("/status/restarts", json!(null))])
+async fn always_restarts_in_place_after_every_code(scene: &Scene) -> Result<()> {
+    for (_, name, job) in ends_under(scene, "Always").await? {
+        ended_after_a_restart(&name, &job)?;
+    }
+    Ok(())
+}
+
+async fn exit_code_judges_every_code(scene: &Scene) -> Result<()> {
+    for (code, name, job) in ends_under(scene, "ExitCode").await? {
+        if !RETRYABLE.contains(&code) {
+            ended_at_once(scene, code, &name, &job).await?;
+            continue;
+        }
+        ended_after_a_restart(&name, &job)?;
+        // By another pod.
+        equal("restarts in place", scene.life(&format!("{name}-worker-0")).await?.1, 0)?;
+        scene.told(&format!("tfjob/{name}"), &["TFJobRestarting"]).await?;
+    }
+    Ok(())
 }
 
 async fn on_failure_lets_a_program_succeed_after_a_restart_in_place(scene: &Scene) -> Result<()> {
@@ -103,33 +135,6 @@ async fn on_failure_lets_a_program_succeed_after_a_restart_in_place(scene: &Scen
     fields("job", &job, &[("/status/restarts", json!(1))])?;
     equal("restarts in place", scene.life("again-worker-0").await?.1, 1)?;
     equal("log", scene.log("again-worker-0").await?.as_str(), "second\n")
-}
-
-async fn always_restarts_a_program_with_any_code(scene: &Scene) -> Result<()> {
-    for (code, job) in ends_of(scene, "Always", &[0, 1, 137, 143], "Failed").await? {
-        fields(&format!("exit-{code}"), &job, &[("/status/restarts", json!(1))])?;
-    }
-    Ok(())
-}
-
-async fn exit_code_fails_a_job_at_once_with_permanent_codes(scene: &Scene) -> Result<()> {
-    for (code, job) in ends_of(scene, "ExitCode", &[1, 2, 126, 127, 128, 139], "Failed").await? {
-        let name = format!("exit-{code}");
-        let wanted = [("/status/restarts", json!(null)), ("/status/failure/exitCode", json!(code))];
-        fields(&name, &job, &wanted)?;
-        equal("pods", scene.pods(&name).await?, [format!("{name}-worker-0 Failed")])?;
-    }
-    Ok(())
-}
-
-async fn exit_code_restarts_by_another_pod_with_retryable_codes(scene: &Scene) -> Result<()> {
-    for (code, job) in ends_of(scene, "ExitCode", &[130, 137, 138, 143], "Failed").await? {
-        let name = format!("exit-{code}");
-        fields(&name, &job, &[("/status/restarts", json!(1))])?;
-        equal("restarts in place", scene.life(&format!("{name}-worker-0")).await?.1, 0)?;
-        scene.told(&format!("tfjob/{name}"), &["TFJobRestarting"]).await?;
-    }
-    Ok(())
 }
 
 async fn exit_code_lets_a_job_succeed_after_a_retryable_code(scene: &Scene) -> Result<()> {
