@@ -19,13 +19,16 @@ pub(crate) struct Case<F> {
     pub(crate) name: String,
     /// How long it may take.
     pub(crate) timeout: Duration,
+    /// It is not tried again, whatever the phase says.
+    pub(crate) once: bool,
     play: Play<F>,
 }
 
 // Derived, it would ask for a fixture that can be cloned.
 impl<F> Clone for Case<F> {
     fn clone(&self) -> Self {
-        Self { name: self.name.clone(), timeout: self.timeout, play: Arc::clone(&self.play) }
+        let Self { name, timeout, once, play } = self;
+        Self { name: name.clone(), timeout: *timeout, once: *once, play: Arc::clone(play) }
     }
 }
 
@@ -33,12 +36,17 @@ impl<F: 'static> Case<F> {
     /// A case that calls a function.
     pub(crate) fn new<Form>(name: impl Into<String>, function: impl Function<F, Form>) -> Self {
         let play: Play<F> = Arc::new(move |fixture| function.call(fixture));
-        Self { name: name.into(), timeout: TIMEOUT, play }
+        Self { name: name.into(), timeout: TIMEOUT, once: false, play }
     }
 
     /// The same with another time.
     pub(crate) fn within(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
+    }
+
+    /// The same with no second try, or with as many tries as its phase gives.
+    pub(crate) fn once(self, once: bool) -> Self {
+        Self { once, ..self }
     }
 
     /// The same under a longer name.
@@ -51,13 +59,13 @@ impl<F: 'static> Case<F> {
         self,
         open: impl AsyncFn(G, &str) -> Result<F> + Clone + Send + Sync + 'static,
     ) -> Case<G> {
-        let Self { name, timeout, play } = self;
+        let Self { name, timeout, once, play } = self;
         let title = name.clone();
         let play: Play<G> = Arc::new(move |outer| {
             let (title, open, play) = (title.clone(), open.clone(), Arc::clone(&play));
             Box::pin(async move { play(open(outer, &title).await?).await })
         });
-        Case { name, timeout, play }
+        Case { name, timeout, once, play }
     }
 
     /// Plays it, for as long as it may take.
@@ -70,6 +78,11 @@ impl<F: 'static> Case<F> {
 /// The same cases with another time.
 pub(crate) fn within<F: 'static>(timeout: Duration, cases: Vec<Case<F>>) -> Vec<Case<F>> {
     cases.into_iter().map(|case| case.within(timeout)).collect()
+}
+
+/// The same cases without a second try: of what must not happen at all, a second try would hide half.
+pub(crate) fn tried_once<F: 'static>(cases: Vec<Case<F>>) -> Vec<Case<F>> {
+    cases.into_iter().map(|case| case.once(true)).collect()
 }
 
 /// Cases named after their functions: `cases!["life": runs_to_success, fails]`; or with what a page tells of

@@ -13,7 +13,7 @@ mod second;
 mod slow;
 mod tier;
 
-pub(crate) use case::{Case, cases, within};
+pub(crate) use case::{Case, cases, tried_once, within};
 pub(crate) use fixture::{Fixture, Ground};
 pub(crate) use phase::Phase;
 pub(crate) use product::product;

@@ -47,6 +47,11 @@ pub(super) enum Tries {
 }
 
 impl Tries {
+    /// How often this case may be.
+    fn of<F>(self, case: &Case<F>) -> Self {
+        if case.once { Self::Once } else { self }
+    }
+
     fn play(self, second: &Second, name: &str, play: impl Fn() -> Result<()>) -> Result<()> {
         match self {
             Self::Once => play(),
@@ -85,7 +90,10 @@ impl<F: 'static> Phase<F> {
             let slow = Arc::clone(slow);
             Trial::test(case.name.clone(), move || {
                 let play = || slow.play(&case.name, || ground.play(&case));
-                tries.play(&second, &case.name, play).map_err(|error| format!("{error:#}").into())
+                tries
+                    .of(&case)
+                    .play(&second, &case.name, play)
+                    .map_err(|error| format!("{error:#}").into())
             })
         };
         cases.into_iter().map(trial).collect()
@@ -117,6 +125,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
+    use crate::harness::tried_once;
 
     #[test]
     fn what_does_not_depend_on_time_has_one_try() {
@@ -129,6 +138,19 @@ mod tests {
             assert!(failed.is_err());
             assert_eq!(played.get(), count);
         }
+    }
+
+    #[test]
+    fn a_case_may_have_one_try_among_others_that_have_two() {
+        let cases = || vec![Case::new("a", async |(): ()| Ok(()))];
+        let once = tried_once(cases()).remove(0);
+        let plain = cases().remove(0);
+        assert_eq!([&once, &plain].map(|case| Tries::Twice.of(case)), [Tries::Once, Tries::Twice]);
+        assert_eq!([&once, &plain].map(|case| Tries::Once.of(case)), [Tries::Once, Tries::Once]);
+        assert!(
+            once.within(std::time::Duration::MAX).below("b").once,
+            "whatever else is said of it"
+        );
     }
 
     #[test]

@@ -64,12 +64,13 @@ fn cases(
 ) -> Cases {
     let case = |story: Case<Arc<Scene>>| {
         let (name, longest) = (story.name.clone(), story.timeout + PATIENCE + RECOVERY);
+        let once = story.once;
         let play = play.clone();
         let play = move |site: Arc<Site>| {
             let (play, story) = (play.clone(), story.clone());
             async move { play(site, story).await }
         };
-        Case::new(name, play).within(longest)
+        Case::new(name, play).within(longest).once(once)
     };
     stories.into_iter().map(case).collect()
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use crate::check::{contains, equal};
-use crate::harness::{Case, cases};
+use crate::harness::{Case, cases, tried_once};
 use crate::manifest::Manifest;
 use crate::real_kubelet::jobs::{TOLD, ending, job};
 use crate::real_kubelet::site::Scene;
 
+/// What people lose here they have lost for good.
 pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
-    cases!["cleaning":
+    let all = cases!["cleaning":
         none_keeps_every_pod_after_success,
         none_keeps_every_pod_after_failure,
         running_keeps_what_had_finished_after_success,
@@ -20,7 +21,8 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
         all_keeps_no_pod_after_failure,
         ten_single_workers_keep_pod_and_log_under_never,
         ten_single_workers_keep_pod_and_log_under_exit_code,
-    ]
+    ];
+    tried_once(all)
 }
 
 /// A chief that ends as told, a worker that has ended before, and a parameter server that goes on.

@@ -6,12 +6,13 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 
 use crate::check::{equal, fields};
-use crate::harness::{Case, cases};
+use crate::harness::{Case, cases, tried_once};
 use crate::real_kubelet::jobs::{TOLD, job, worker};
 use crate::real_kubelet::site::Scene;
 
+/// What people lose here they have lost for good.
 pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
-    cases!["deletion":
+    let all = cases!["deletion":
         deleted_pod_is_made_again_and_not_counted_under_never,
         deleted_pod_is_made_again_and_not_counted_under_on_failure,
         deleted_pod_is_made_again_and_not_counted_under_always,
@@ -20,7 +21,8 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
         pod_deleted_by_force_is_made_again,
         deleted_pod_of_a_completed_replica_never_runs_again,
         deleted_service_is_made_again,
-    ]
+    ];
+    tried_once(all)
 }
 
 async fn deleted_pod_is_made_again_and_not_counted_under_never(scene: &Scene) -> Result<()> {
