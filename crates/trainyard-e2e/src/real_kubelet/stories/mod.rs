@@ -47,7 +47,8 @@ pub(super) fn with_operator() -> Vec<Case<Arc<Scene>>> {
 
 /// With Volcano's kinds and the gang scheduler, several at a time.
 pub(super) fn with_scheduler() -> Vec<Case<Arc<Scene>>> {
-    let claims = volumes::all().into_iter().map(|case| case.below("scheduler"));
+    let claims = [volumes::all(), volumes::of_gangs()].concat();
+    let claims = claims.into_iter().map(|case| case.below("scheduler"));
     // Those that wait longest begin first.
     [seeds::all(), gangs::all(), volcano::all(), claims.collect()].concat()
 }
