@@ -13,6 +13,8 @@ use crate::output::Output;
 
 /// The variable that names the binary to those who test or measure it.
 pub(crate) const BINARY: &str = "TRAINYARD_BIN";
+/// The variable that names this program to those who test it.
+pub(crate) const OWN: &str = "TRAINYARD_XTASK";
 
 /// The workspace's folder.
 pub(crate) fn workspace() -> PathBuf {

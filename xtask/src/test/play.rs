@@ -10,7 +10,7 @@ use super::build::{self, Programs};
 use super::harness::Said;
 use super::report::Verdict;
 use super::tiers::{TestProgram, Tier, Work};
-use crate::cargo::{BINARY, cargo, program};
+use crate::cargo::{BINARY, OWN, cargo, program};
 use crate::counts::Counts;
 use crate::output::Output;
 use crate::tidy;
@@ -87,6 +87,9 @@ impl Run {
         command.current_dir(folder).env("CARGO_MANIFEST_DIR", folder);
         if let Some(binary) = &programs.binary {
             command.env(BINARY, binary);
+        }
+        if let Ok(own) = std::env::current_exe() {
+            command.env(OWN, own);
         }
         if self.ci {
             command.env(LONG.0, LONG.1);

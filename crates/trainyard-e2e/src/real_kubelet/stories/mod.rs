@@ -2,6 +2,7 @@
 
 mod cleaning;
 mod deletion;
+mod developer;
 mod gangs;
 mod install;
 mod life;
@@ -60,7 +61,7 @@ pub(super) fn with_tensorflow() -> Vec<Case<Arc<Scene>>> {
 
 /// On the same; they take long, and are indifferent to what becomes of the operator meanwhile.
 pub(super) fn long() -> Vec<Case<Arc<Scene>>> {
-    [training::all(), seeds::slow()].concat()
+    [training::all(), seeds::slow(), developer::all()].concat()
 }
 
 /// Those that change the operator, or take it away: one after the other.
