@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use futures::StreamExt as _;
 use http::Request;
 use kube::core::WatchEvent;
@@ -22,8 +22,10 @@ use crate::seen::text;
 /// Writes what is seen instead of comparing it, where it is set.
 const WRITE: &str = "TRAINYARD_WRITE_RECORDED";
 
-/// How often it is looked whether all has been seen.
+/// How often it is looked whether all of a played kubelet has been seen.
 const PATIENCE: usize = 100;
+/// The same of a real one, which does its work meanwhile.
+const LONGEST: usize = 600;
 /// The time between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -136,6 +138,20 @@ fn add(states: &mut Vec<PodState>, state: PodState) {
 
 /// Where sequences are: what real kubelets were seen to publish, and what follows from their source.
 const FOLDERS: [&str; 2] = ["recorded", "derived"];
+    /// Waits until a container has been in this state, and gives what was seen until then.
+    pub(crate) async fn until(&self, container: &str) -> Result<Vec<PodState>> {
+        let is_there = |state: &PodState| state.containers.iter().any(|line| line == container);
+        for _ in 0..LONGEST {
+            let mut states = self.states();
+            if let Some(place) = states.iter().position(is_there) {
+                states.truncate(place + 1);
+                return Ok(states);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        bail!("no container was {container}: {}", lines(&self.states())?)
+    }
+
 
 fn file(folder: &str, name: &str) -> PathBuf {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/kubelet");

@@ -13,6 +13,7 @@ mod outages;
 mod policies;
 mod recorded;
 mod refusals;
+mod restarts;
 mod seeds;
 mod training;
 mod users;
@@ -33,6 +34,7 @@ pub(super) fn with_operator() -> Vec<Case<Arc<Scene>>> {
     // Those that wait longest begin first.
     let all = [
         recorded::all(),
+        restarts::all(),
         refusals::all(),
         install::operator(),
         cleaning::all(),

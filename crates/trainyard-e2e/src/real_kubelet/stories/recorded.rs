@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use serde_json::{Value, json};
 use trainyard_testbed::cluster::image;
 
 use crate::harness::{Case, cases};
 use crate::kubelet::sequence::{self, Recorder};
 use crate::real_kubelet::jobs::TOLD;
-use crate::real_kubelet::site::{NODES, Scene};
-use crate::rest::Rest;
+use crate::real_kubelet::site::{NODES, OUT_OF_SERVICE, Scene};
+use crate::rest::Resource;
 use crate::seen::text;
 
 pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
@@ -54,10 +52,7 @@ fn pod(policy: &str, script: &str) -> Value {
 }
 
 async fn record(scene: &Scene, pod: Value) -> Result<Recorder> {
-    let file = Kubeconfig::read_from(scene.site.kubectl.kubeconfig())?;
-    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-    let rest = Rest::new(Client::try_from(config)?, scene.namespace.as_str());
-    let recorder = Recorder::start(&rest, "p").await?;
+    let recorder = Recorder::start(&scene.site.rest(&scene.namespace).await?, "p").await?;
     scene.create(pod).await?;
     Ok(recorder)
 }
@@ -92,14 +87,13 @@ async fn restart_in_place(scene: &Scene) -> Result<()> {
 
 async fn crash_loop(scene: &Scene) -> Result<()> {
     let recorder = record(scene, pod("OnFailure", "sleep 2; exit 1")).await?;
-    let path = "-o=jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].state.*.reason}";
-    let words = ["get", "pod", "p", path];
-    scene.until(&words, "the second end", |told| told.starts_with("1 ") && told.len() > 2).await?;
+/// It waits for a few seconds only.
+    recorder.until("terminated 1 Error restarts=1").await?;
     // It says that it waits when it looks at the pod once more, be it because somebody has written something.
-    scene.ok(&["annotate", "pod", "p", "example.com/look=again"]).await?;
-    scene.until(&words, "the back-off", |told| told == "1 CrashLoopBackOff").await?;
-    // It will be started again soon.
-    sequence::settle("crash_loop", &recorder.states())
+    let look = json!({"metadata": {"annotations": {"example.com/look": "again"}}});
+    scene.site.rest(&scene.namespace).await?.merge(Resource::Pods, "p", &look).await?;
+    let states = recorder.until("waiting CrashLoopBackOff restarts=1").await?;
+    sequence::settle("crash_loop", &states)
 }
 
 /// A pod with an init container that runs a shell script.
