@@ -8,6 +8,7 @@ mod devices;
 mod history;
 mod jobs;
 mod leftovers;
+mod page;
 mod play;
 mod scene;
 mod site;

@@ -17,6 +17,7 @@ use trainyard_testbed::cluster::{Cluster, Options, image};
 
 use super::company::Company;
 use super::leftovers::leftovers;
+use super::page;
 use crate::harness::product;
 use crate::kubectl::{Kubectl, Outcome};
 use crate::rest::Rest;
@@ -35,9 +36,9 @@ const QUICK_LEASE: [&str; 3] = [
     "--leader-elect-renew-deadline=4s",
     "--leader-elect-retry-period=1s",
 ];
-/// The taint by which people say that a lost node does not run.
 /// How long kubelets wait at most before they start a program once more: by default it is 10 s, 20 s, 40 s …
 const BACK_OFF: &str = "4s";
+/// The taint by which people say that a lost node does not run.
 pub(super) const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 const STOPPED: &str = "the cluster has been stopped";
 /// The nodes.
@@ -70,11 +71,11 @@ impl Site {
             nodes: NODES.len(),
             cpus: Some(2),
             quick_node_loss: true,
+            kubelet: json!({"crashLoopBackOff": {"maxContainerRestartPeriod": BACK_OFF}}),
             ..Options::default()
         };
         let (cluster, busybox, program) = tokio::try_join!(
             Cluster::start(options),
-            kubelet: json!({"crashLoopBackOff": {"maxContainerRestartPeriod": BACK_OFF}}),
             image::busybox(),
             image::of_program(&binary, IMAGE)
         )?;
@@ -157,20 +158,21 @@ impl Site {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// `trainyard manifests --image … FLAGS | kubectl apply -f -`, and waits until what was installed is there.
-    pub(super) async fn install(&self, flags: &[&str]) -> Result<String> {
-        self.install_by(&["apply", "-f", "-"], IMAGE, flags).await
+    /// Runs a line of two programs of the documentation, with more words for the first; gives what the second says.
+    pub(super) async fn pipe(&self, line: &str, flags: &[&str]) -> Result<String> {
+        let [writer, reader] = page::pipeline(line)?;
+        let manifests = self.trainyard(&[&writer, flags].concat()).await?;
+        self.feed(&reader, &manifests).await
     }
 
-    /// The same with another way to apply, or another image.
-    pub(super) async fn install_by(
-        &self,
-        apply: &[&str],
-        image: &str,
-        flags: &[&str],
-    ) -> Result<String> {
-        let manifests = self.trainyard(&[&["manifests", "--image", image], flags].concat()).await?;
-        let said = self.feed(apply, &manifests).await?;
+    /// Installs Trainyard as documented, with these flags, and waits until what was installed is there.
+    pub(super) async fn install(&self, flags: &[&str]) -> Result<String> {
+        self.install_by(page::INSTALL, flags).await
+    }
+
+    /// The same by a line that differs from the documented one.
+    pub(super) async fn install_by(&self, line: &str, flags: &[&str]) -> Result<String> {
+        let said = self.pipe(line, flags).await?;
         let words = ["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"];
         self.until(&words, "definitions", |_| true).await?;
         let with_scheduler = async {

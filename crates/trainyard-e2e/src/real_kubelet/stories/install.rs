@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use crate::check::{contains, equal};
 use crate::harness::{Case, cases};
 use crate::real_kubelet::jobs::{TOLD, ending, job};
+use crate::real_kubelet::page;
 use crate::real_kubelet::site::{IMAGE, Scene};
 
 /// On the operator alone.
@@ -37,12 +38,20 @@ const OLD_IMAGE: &str = "registry.example/trainyard:0.0.9";
 const ALL: [&str; 2] = ["--volcano", "--scheduler"];
 
 async fn documented_checks_tell_that_the_operator_works(scene: &Scene) -> Result<()> {
-    scene.site.is_rolled_out("trainyard-operator").await?;
-    let words = ["-n", "kubeflow", "logs", "-l", "name=tf-job-operator", "--tail=-1"];
-    let log = scene.site.ok(&words).await?;
-    ensure!(!log.trim().is_empty(), "it says nothing");
+    scene.create(ending("a", "Never", 0)).await?;
+    scene.ends("a", "Succeeded").await?;
+    let [rollout, logs, jobs] = page::CHECKS.map(page::kubectl);
+    let rollout = scene.site.ok(&rollout?).await?;
+    contains("rollout", &rollout, &["successfully rolled out"])?;
+    let logs = logs?;
+    ensure!(!scene.site.ok(&logs).await?.trim().is_empty(), "it says nothing");
+    // These are the last lines only.
+    let log = scene.site.ok(&[&logs[..], &["--tail=-1"]].concat()).await?;
     ensure!(!log.contains("panicked") && !log.contains(" ERROR "), "{log}");
-    scene.site.ok(&["get", "tfjobs", "-A"]).await?;
+    let table = scene.site.ok(&jobs?).await?;
+    let is_there =
+        |line: &str| line.split_whitespace().take(3).eq([&scene.namespace, "a", "Succeeded"]);
+    ensure!(table.lines().any(is_there), "{table}");
     // Its probes and its metrics, as the cluster asks for them.
     let path =
         "/api/v1/namespaces/kubeflow/services/trainyard-operator:monitoring-port/proxy/metrics";
@@ -64,10 +73,10 @@ async fn documented_checks_tell_that_the_operator_works(scene: &Scene) -> Result
 }
 
 async fn applying_the_same_again_changes_nothing(scene: &Scene) -> Result<()> {
-    let manifests = scene.site.trainyard(&["manifests", "--image", IMAGE]).await?;
-    let said = scene.site.feed(&["apply", "-f", "-"], &manifests).await?;
+    let said = scene.site.pipe(page::INSTALL, &[]).await?;
     let changed: Vec<&str> = said.lines().filter(|line| !line.ends_with(" unchanged")).collect();
     equal("changed", changed, Vec::<&str>::new())?;
+    let manifests = scene.site.trainyard(&["manifests", "--image", IMAGE]).await?;
     let differs = scene.site.kubectl.run_with_input(&["diff", "-f", "-"], &manifests).await?;
     equal("kubectl diff", (differs.code, differs.stdout.as_str()), (Some(0), ""))
 }
@@ -93,10 +102,7 @@ async fn goes_on(scene: &Scene, before: [(String, i64); 2]) -> Result<()> {
 
 /// Removes everything but the definitions, as documented.
 async fn remove(scene: &Scene) -> Result<()> {
-    let words = ["manifests", "--crds=false", "--volcano", "--scheduler"];
-    let manifests = scene.site.trainyard(&words).await?;
-    let words = ["delete", "-f", "-", "--ignore-not-found", "--timeout=90s"];
-    scene.site.feed(&words, &manifests).await.map(drop)
+    scene.site.pipe(page::REMOVE, &ALL).await.map(drop)
 }
 
 /// Applied again in another version and with everything: another Deployment, more rights, a scheduler, gangs. A job of
@@ -104,7 +110,7 @@ async fn remove(scene: &Scene) -> Result<()> {
 async fn operator_is_upgraded_under_a_running_job(scene: &Scene) -> Result<()> {
     remove(scene).await?;
     scene.site.name_image(OLD_IMAGE).await?;
-    scene.site.install_by(&["apply", "-f", "-"], OLD_IMAGE, &[]).await?;
+    scene.site.install_by(&page::INSTALL.replace(IMAGE, OLD_IMAGE), &[]).await?;
     let before = running(scene).await?;
     let said = scene.site.install(&ALL).await?;
     let parts = [
@@ -129,6 +135,8 @@ async fn removed_operator_leaves_a_running_job_alone_and_takes_it_up_again(
     scene.site.install(&ALL).await?;
     let before = running(scene).await?;
     remove(scene).await?;
+    // Somebody may not know whether it was done.
+    remove(scene).await?;
     let gone = scene.site.kubectl.run(&["get", "namespace", "kubeflow"]).await?;
     contains("namespace", &gone.stderr_of_failure()?, &["NotFound"])?;
     let left =
@@ -138,24 +146,33 @@ async fn removed_operator_leaves_a_running_job_alone_and_takes_it_up_again(
     // What happens while nobody looks is found later.
     scene.end("a-worker-0", 0).await?;
     scene.wait("pod/a-worker-0", "jsonpath={.status.phase}=Succeeded").await?;
-    scene.site.install_by(&SERVER_SIDE, IMAGE, &ALL).await?;
+    // The definitions are there, with the job.
+    let without = [&["--crds=false"][..], &ALL].concat();
+    let said = scene.site.install_by(page::INSTALL, &without).await?;
+    ensure!(!said.contains("customresourcedefinition"), "{said}");
     scene.ends("a", "Succeeded").await?;
     equal("the one that ended", scene.life("a-worker-0").await?, before[0].clone())
 }
 
-const SERVER_SIDE: [&str; 4] = ["apply", "--server-side", "-f", "-"];
+/// The documented line with the other way to apply.
+fn server_side() -> String {
+    page::INSTALL.replace("kubectl apply", "kubectl apply --server-side")
+}
 
+/// Over what plain apply has installed, and over itself.
 async fn server_side_apply_over_an_installation_changes_nothing_that_runs(
     scene: &Scene,
 ) -> Result<()> {
-    scene.site.install_by(&SERVER_SIDE, IMAGE, &ALL).await?;
+    scene.site.install(&ALL).await?;
     let before = running(scene).await?;
     let path = "-o=jsonpath={.items[*].metadata.uid}";
     let uids = ["-n", "kubeflow", "get", "pods", path];
     let operator = scene.site.ok(&uids).await?;
-    let said = scene.site.install_by(&SERVER_SIDE, IMAGE, &ALL).await?;
-    contains("apply", &said, &["deployment.apps/trainyard-operator serverside-applied"])?;
-    equal("pods of Trainyard", scene.site.ok(&uids).await?, operator)?;
+    for _ in 0..2 {
+        let said = scene.site.install_by(&server_side(), &ALL).await?;
+        contains("apply", &said, &["deployment.apps/trainyard-operator serverside-applied"])?;
+        equal("pods of Trainyard", scene.site.ok(&uids).await?, operator.clone())?;
+    }
     goes_on(scene, before).await
 }
 
@@ -163,7 +180,7 @@ async fn server_side_apply_over_an_installation_changes_nothing_that_runs(
 /// definition that is made anew.
 async fn deleted_definition_takes_its_jobs_along_and_may_come_back(scene: &Scene) -> Result<()> {
     running(scene).await?;
-    scene.site.ok(&["delete", "crd", "tfjobs.kubeflow.org", "--timeout=90s"]).await?;
+    scene.site.ok(&page::kubectl(page::REMOVE_JOBS)?).await?;
     let none = |told: &str| told.trim().is_empty();
     scene.until(&["get", "pods,services", "-o", "name"], "the end of its pods", none).await?;
     scene.site.install(&ALL).await?;

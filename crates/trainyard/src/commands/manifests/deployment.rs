@@ -124,7 +124,9 @@ fn container(image: &str, name: &str, args: &[String]) -> Value {
 }
 
 fn own_field(variable: &str, path: &str) -> Value {
-    json!({"name": variable, "valueFrom": {"fieldRef": {"fieldPath": path}}})
+    // A server adds the version. Without it, a later server-side apply would set the reference to another value than
+    // it has, and whoever installed by plain apply owns that.
+    json!({"name": variable, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}})
 }
 
 fn probe(path: &str, first_after_s: u32, every_s: u32) -> Value {
