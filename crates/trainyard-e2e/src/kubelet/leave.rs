@@ -31,7 +31,8 @@ impl Kubelet {
         let found = self.get(pod).await?;
         let message = "Usage of EmptyDir volume \"data\" exceeds the limit \"1Gi\". ";
         let why = Why { reason: "Evicted", message, is_marked: false };
-        self.play(&found, &[Moment::stopped(End::unknown(), why)]).await.map(drop)
+        let moments = [Moment::stopping(why), Moment::stopped(End::unknown(), why)];
+        self.play(&found, &moments).await.map(drop)
     }
 
     /// The node shuts down in an orderly way.

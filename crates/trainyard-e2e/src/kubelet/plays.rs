@@ -185,7 +185,10 @@ async fn node_reboot(world: World) -> Result<()> {
 }
 
 async fn node_reboot_without_restart(world: World) -> Result<()> {
-    let life = async |kubelet: &Kubelet| kubelet.reboot(POD).await;
+    let life = async |kubelet: &Kubelet| {
+        kubelet.lose_contact(POD).await?;
+        kubelet.reboot(POD).await
+    };
     goes_on(&world, "node_reboot_without_restart", pod("Never"), life).await
 }
 

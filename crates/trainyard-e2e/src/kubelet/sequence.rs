@@ -60,6 +60,21 @@ impl PodState {
             deleting: !pod["metadata"]["deletionTimestamp"].is_null(),
         }
     }
+
+    /// Whether the next one follows within moments, and a kubelet in a hurry writes that one alone.
+    fn is_of_a_moment(&self, next: Option<&Self>) -> bool {
+        let waits = |line: &String| {
+            ["waiting ContainerCreating", "waiting PodInitializing"].contains(&line.as_str())
+        };
+        match self.phase.as_str() {
+            "Pending" => !self.deleting && self.containers.iter().all(waits),
+            "Running" => next.is_some_and(|next| {
+                let is_lost = |line: &String| line.starts_with("terminated 255 Unknown");
+                next.phase == "Failed" && self.containers.iter().all(is_lost)
+            }),
+            _ => self.containers.iter().any(|line| line.starts_with("running")),
+        }
+    }
 }
 
 fn condition(condition: &Value) -> String {
@@ -123,6 +138,20 @@ impl Recorder {
         Ok(Self { states, _watch: watch })
     }
 
+    /// Waits until a container has been in this state, and gives what was seen until then.
+    pub(crate) async fn until(&self, container: &str) -> Result<Vec<PodState>> {
+        let is_there = |state: &PodState| state.containers.iter().any(|line| line == container);
+        for _ in 0..LONGEST {
+            let mut states = self.states();
+            if let Some(place) = states.iter().position(is_there) {
+                states.truncate(place + 1);
+                return Ok(states);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        bail!("no container was {container}: {}", lines(&self.states())?)
+    }
+
     /// What has been seen.
     pub(crate) fn states(&self) -> Vec<PodState> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -138,20 +167,6 @@ fn add(states: &mut Vec<PodState>, state: PodState) {
 
 /// Where sequences are: what real kubelets were seen to publish, and what follows from their source.
 const FOLDERS: [&str; 2] = ["recorded", "derived"];
-    /// Waits until a container has been in this state, and gives what was seen until then.
-    pub(crate) async fn until(&self, container: &str) -> Result<Vec<PodState>> {
-        let is_there = |state: &PodState| state.containers.iter().any(|line| line == container);
-        for _ in 0..LONGEST {
-            let mut states = self.states();
-            if let Some(place) = states.iter().position(is_there) {
-                states.truncate(place + 1);
-                return Ok(states);
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-        bail!("no container was {container}: {}", lines(&self.states())?)
-    }
-
 
 fn file(folder: &str, name: &str) -> PathBuf {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/kubelet");
@@ -164,8 +179,8 @@ fn known(name: &str) -> Result<Vec<PodState>> {
     Ok(serde_saphyr::from_str(&fs::read_to_string(file)?)?)
 }
 
-/// A real kubelet's states must be among those that were recorded, in that order, up to the last one: it leaves
-/// out some of them when it is in a hurry. With the variable above they are the recording.
+/// A real kubelet's states must be among those that were recorded, in that order, up to the last one, and tell the
+/// same [`story`]. With the variable above they are the recording.
 pub(crate) fn settle(name: &str, states: &[PodState]) -> Result<()> {
     if std::env::var_os(WRITE).is_some() {
         fs::write(file(FOLDERS[0], name), lines(states)?)?;
@@ -203,10 +218,31 @@ pub(crate) async fn is_played(name: &str, recorder: &Recorder) -> Result<()> {
     Ok(())
 }
 
-/// Whether the states are a part of others in their order, with the same end.
+/// Whether the states are a part of others in their order, with the same end, and tell the same story.
 fn is_part(states: &[PodState], of: &[PodState]) -> bool {
     let mut rest = of.iter();
-    states.iter().all(|state| rest.any(|other| other == state)) && states.last() == of.last()
+    states.iter().all(|state| rest.any(|other| other == state))
+        && states.last() == of.last()
+        && story(states) == story(of)
+}
+
+/// What no kubelet leaves out, however much of a hurry it is in. It writes the newest status of a pod that it has, so
+/// that what follows within moments takes the place of what was not written yet. Seen to be left out are, before
+/// anything of the pod has run, that its containers are being created; of a pod that its kubelet ends, that they still
+/// run; of one whose containers were lost with the node, that they are, before the pod's last phase; and always,
+/// whether there is a sandbox. Everything else is seen: that a container runs, or cannot; how it has ended, before the
+/// pod's last phase is told; what others write.
+fn story(states: &[PodState]) -> Vec<PodState> {
+    let mut story = Vec::new();
+    for (place, state) in states.iter().enumerate() {
+        if state.is_of_a_moment(states.get(place + 1)) {
+            continue;
+        }
+        let mut state = state.clone();
+        state.conditions.retain(|line| !line.starts_with("PodReadyToStartContainers="));
+        add(&mut story, state);
+    }
+    story
 }
 
 /// One line for each state.
@@ -260,8 +296,44 @@ pub(super) mod tests {
         assert_eq!(serde_saphyr::from_str::<Vec<PodState>>(wanted).unwrap(), [state]);
     }
 
+    /// The recording of that name, without the states at these places.
+    fn without(name: &str, left_out: &[usize]) -> (Vec<PodState>, Vec<PodState>) {
+        let all = known(name).unwrap();
+        let kept = all.iter().enumerate().filter(|(place, _)| !left_out.contains(place));
+        (kept.map(|(_, state)| state.clone()).collect(), all)
+    }
+
     #[test]
-    fn a_hurried_kubelet_may_leave_states_out_but_not_the_last() {
+    fn a_hurried_kubelet_leaves_out_what_lasts_for_a_moment_and_no_end() {
+        let passes = |name, left_out: &[usize]| {
+            let (states, all) = without(name, left_out);
+            is_part(&states, &all)
+        };
+        assert!(passes("success", &[]));
+        for creating in 0..4 {
+            assert!(passes("success", &[creating]), "{creating}");
+        }
+        assert!(passes("success", &[0, 1, 2, 3]));
+        for (told, what) in [(4, "it runs"), (5, "it has ended"), (6, "the phase")] {
+            assert!(!passes("success", &[told]), "{what}");
+        }
+        assert!(!passes("success", &[0, 1, 2, 3, 4, 5]), "only the last state");
+        for place in 4..9 {
+            assert!(!passes("crash_loop", &[place]), "{place}");
+        }
+        assert!(!passes("image_that_cannot_be_pulled", &[4]));
+        assert!(!passes("node_loss", &[4]), "what the node controller writes");
+        assert!(passes("eviction_by_the_kubelet", &[5]), "it is about to be stopped");
+        assert!(!passes("eviction_by_the_kubelet", &[6]), "how it has ended");
+        assert!(passes("node_reboot_without_restart", &[6]), "it is told with the phase");
+        assert!(!passes("node_reboot", &[6, 7]), "its containers were lost");
+        for place in [6, 7] {
+            assert!(passes("node_reboot", &[place]), "whether there is a sandbox");
+        }
+    }
+
+    #[test]
+    fn states_have_their_order_and_are_told_once() {
         let state = |phase: &str| PodState { phase: phase.to_owned(), ..PodState::default() };
         let all = ["Pending", "Running", "Succeeded"].map(state);
         assert!(is_part(&all, &all) && is_part(&all[1..], &all));

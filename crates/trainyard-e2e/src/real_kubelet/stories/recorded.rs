@@ -1,4 +1,5 @@
-//! What real kubelets, and the controllers around them, publish of a pod, held to what was recorded of them. `TRAINYARD_WRITE_RECORDED=1` writes the recordings anew.
+//! What real kubelets, and the controllers around them, publish of a pod, held to what was recorded of them.
+//! `TRAINYARD_WRITE_RECORDED=1` writes the recordings anew.
 
 use std::sync::Arc;
 
@@ -6,6 +7,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use trainyard_testbed::cluster::image;
 
+use super::lost::power_cut;
 use crate::harness::{Case, cases};
 use crate::kubelet::sequence::{self, Recorder};
 use crate::real_kubelet::jobs::TOLD;
@@ -33,7 +35,7 @@ pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
 
 /// Those that lose a node.
 pub(super) fn alone() -> Vec<Case<Arc<Scene>>> {
-    cases!["recorded": node_loss]
+    cases!["recorded": node_loss, node_reboot, node_reboot_without_restart]
 }
 
 /// A pod of one container that runs a shell script.
@@ -85,9 +87,9 @@ async fn restart_in_place(scene: &Scene) -> Result<()> {
     settle("restart_in_place", recorder).await
 }
 
+/// It waits for a few seconds only.
 async fn crash_loop(scene: &Scene) -> Result<()> {
     let recorder = record(scene, pod("OnFailure", "sleep 2; exit 1")).await?;
-/// It waits for a few seconds only.
     recorder.until("terminated 1 Error restarts=1").await?;
     // It says that it waits when it looks at the pod once more, be it because somebody has written something.
     let look = json!({"metadata": {"annotations": {"example.com/look": "again"}}});
@@ -229,4 +231,30 @@ async fn node_loss(scene: &Scene) -> Result<()> {
     let seen = settle("node_loss", recorder).await;
     scene.site.start_node(1).await?;
     seen
+}
+
+/// A pod on a node that loses its power and gets it back, after the cluster has missed it.
+async fn rebooted(scene: &Scene, policy: &str) -> Result<Recorder> {
+    let mut pod = pod(policy, TOLD);
+    pod["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": NODES[1]});
+    // Another story says that the node is off.
+    pod["spec"]["tolerations"] = json!([{"key": OUT_OF_SERVICE, "operator": "Exists"}]);
+    let recorder = record(scene, pod).await?;
+    scene.wait("pod/p", "condition=Ready").await?;
+    power_cut(scene).await?;
+    scene.wait("pod/p", "condition=Ready=False").await?;
+    scene.site.start_node(1).await?;
+    Ok(recorder)
+}
+
+async fn node_reboot(scene: &Scene) -> Result<()> {
+    let recorder = rebooted(scene, "OnFailure").await?;
+    recorder.until("running ready restarts=1").await?;
+    settle("node_reboot", recorder).await
+}
+
+async fn node_reboot_without_restart(scene: &Scene) -> Result<()> {
+    let recorder = rebooted(scene, "Never").await?;
+    scene.wait("pod/p", "jsonpath={.status.phase}=Failed").await?;
+    settle("node_reboot_without_restart", recorder).await
 }
