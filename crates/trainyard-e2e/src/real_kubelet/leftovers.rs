@@ -1,5 +1,6 @@
-//! What this machine has of a cluster. A cluster that has been stopped leaves nothing.
+//! What this machine has of a cluster, and what a cluster could change of it. One that has been stopped leaves nothing.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -35,6 +36,58 @@ pub(super) fn leftovers(folder: &Path, group: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
+/// Settings of the machine, and of its own network, that kubelets, kube-proxies and the nodes' networks would change
+/// if they were not kept from it.
+const SETTINGS: [&str; 16] = [
+    "kernel/hostname",
+    "kernel/keys/root_maxbytes",
+    "kernel/keys/root_maxkeys",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "vm/overcommit_memory",
+    "vm/panic_on_oom",
+    "net/bridge/bridge-nf-call-ip6tables",
+    "net/bridge/bridge-nf-call-iptables",
+    "net/ipv4/conf/all/forwarding",
+    "net/ipv4/conf/all/route_localnet",
+    "net/ipv4/ip_forward",
+    "net/ipv6/conf/all/forwarding",
+    "net/netfilter/nf_conntrack_max",
+    "net/netfilter/nf_conntrack_tcp_timeout_close_wait",
+    "net/netfilter/nf_conntrack_tcp_timeout_established",
+];
+
+/// The machine's own network links, and its settings where it has them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Surroundings {
+    links: BTreeSet<String>,
+    settings: BTreeMap<&'static str, String>,
+}
+
+impl Surroundings {
+    /// As they are now.
+    pub(super) fn now() -> Result<Self> {
+        let name = |link: fs::DirEntry| link.file_name().to_string_lossy().into_owned();
+        let links = fs::read_dir("/sys/class/net")?.flatten().map(name).collect();
+        let value = |name| fs::read_to_string(Path::new("/proc/sys").join(name));
+        let settings = SETTINGS.into_iter().filter_map(|name| Some((name, value(name).ok()?)));
+        Ok(Self { links, settings: settings.collect() })
+    }
+
+    /// Links that have come or gone since, and settings with other values.
+    pub(super) fn changes(&self, since: &Self) -> Vec<String> {
+        let links = self.links.symmetric_difference(&since.links);
+        let mut changes: Vec<_> = links.map(|link| format!("the link {link}")).collect();
+        for (name, before) in &since.settings {
+            let now = self.settings.get(name).map_or("nothing", |now| now.trim());
+            if now != before.trim() {
+                changes.push(format!("{name} is {now}, not {}", before.trim()));
+            }
+        }
+        changes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +113,21 @@ mod tests {
         reader.wait().unwrap();
         assert!(seen, "{:?}", found());
         assert_eq!(found(), [folder.display().to_string()]);
+    }
+
+    #[test]
+    fn a_new_link_and_a_changed_setting_are_found() {
+        let now = Surroundings::now().unwrap();
+        assert!(now.links.contains("lo") && now.settings.contains_key("vm/overcommit_memory"));
+        assert_eq!(now.changes(&now), Vec::<String>::new());
+        let mut before = now.clone();
+        before.links.remove("lo");
+        before.settings.insert("vm/overcommit_memory", "7\n".to_owned());
+        let value = now.settings["vm/overcommit_memory"].trim();
+        let wanted = ["the link lo".to_owned(), format!("vm/overcommit_memory is {value}, not 7")];
+        assert_eq!(now.changes(&before), wanted);
+        // A module that was loaded meanwhile brings settings along.
+        before.settings.clear();
+        assert_eq!(now.changes(&before), wanted[..1]);
     }
 }

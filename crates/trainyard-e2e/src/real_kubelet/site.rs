@@ -16,7 +16,7 @@ use tokio::sync::{OnceCell, RwLock};
 use trainyard_testbed::cluster::{Cluster, Options, image};
 
 use super::company::Company;
-use super::leftovers::leftovers;
+use super::leftovers::{Surroundings, leftovers};
 use super::page;
 use crate::harness::product;
 use crate::kubectl::{Kubectl, Outcome};
@@ -53,6 +53,8 @@ pub(super) struct Site {
     pub(super) binary: PathBuf,
     /// A folder that all nodes see.
     folder: PathBuf,
+    /// The machine before there was a cluster.
+    before: Surroundings,
     client: OnceCell<Client>,
     tensorflow: OnceCell<Result<(), String>>,
     /// Stories that lose a node together.
@@ -66,6 +68,7 @@ impl Site {
     /// is begun with if it will be wanted.
     pub(super) async fn start(trains: bool) -> Result<Arc<Self>> {
         let binary = product().await?;
+        let before = Surroundings::now()?;
         let options = Options {
             name: NAME.to_owned(),
             nodes: NODES.len(),
@@ -86,6 +89,7 @@ impl Site {
             folder: cluster.folder().join("stories"),
             cluster: RwLock::new(Some(cluster)),
             binary,
+            before,
             client: OnceCell::new(),
             tensorflow: OnceCell::new(),
             outage: Company::default(),
@@ -303,7 +307,8 @@ impl Site {
         let there = leftovers(&folder, &group)?;
         ensure!(!there.is_empty(), "a cluster that runs has left no trace to look for");
         cluster.stop().await?;
-        let left = leftovers(&folder, &group)?;
+        let mut left = leftovers(&folder, &group)?;
+        left.extend(Surroundings::now()?.changes(&self.before));
         ensure!(left.is_empty(), "the cluster left behind: {}", left.join(", "));
         Ok(())
     }

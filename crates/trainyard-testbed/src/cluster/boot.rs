@@ -42,8 +42,7 @@ impl Cluster {
         let keys = Keys::of(&self.folder);
         let flags = etcd(PORTS, &self.folder.database(), false);
         node.run("etcd", &self.binaries.path(Program::Etcd), &flags)?;
-        let extra = &self.options.api_server_flags;
-        let flags = flags::api_server(&keys, &self.folder.keys(), extra);
+        let flags = flags::api_server(&keys, &self.folder.keys());
         node.run("kube-apiserver", &self.binaries.path(Program::ApiServer), &flags)?;
         // A socket in a folder is seen from both networks.
         let socket = self.folder.api_socket();
@@ -89,8 +88,8 @@ impl Cluster {
     async fn run_controllers(&self, node: &mut Node) -> Result<()> {
         let keys = Keys::of(&self.folder);
         let scratch = self.folder.keys();
-        let Options { quick_node_loss, controller_manager_flags: extra, .. } = &self.options;
-        let flags = flags::controller_manager(&keys, &scratch, *quick_node_loss, extra);
+        let quick = self.options.quick_node_loss;
+        let flags = flags::controller_manager(&keys, &scratch, quick);
         let program = self.binaries.path(Program::ControllerManager);
         node.run("kube-controller-manager", &program, &flags)?;
         let flags = flags::scheduler(&keys, &scratch);

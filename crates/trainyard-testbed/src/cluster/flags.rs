@@ -18,7 +18,7 @@ fn pair(certificate: &str, key: &str, files: &Signed) -> [String; 2] {
     ]
 }
 
-pub(super) fn api_server(keys: &Keys, scratch: &Path, extra: &[String]) -> Vec<String> {
+pub(super) fn api_server(keys: &Keys, scratch: &Path) -> Vec<String> {
     let authority = keys.authority().certificate;
     let authority = authority.display();
     let mut flags = vec![
@@ -51,7 +51,6 @@ pub(super) fn api_server(keys: &Keys, scratch: &Path, extra: &[String]) -> Vec<S
         &keys.kubelet_client(),
     ));
     flags.extend(pair("--proxy-client-cert-file", "--proxy-client-key-file", &keys.front_proxy()));
-    flags.extend_from_slice(extra);
     flags
 }
 
@@ -59,7 +58,6 @@ pub(super) fn controller_manager(
     keys: &Keys,
     scratch: &Path,
     quick_node_loss: bool,
-    extra: &[String],
 ) -> Vec<String> {
     let authority = keys.authority();
     let mut flags = client(keys, "kube-controller-manager", scratch);
@@ -75,7 +73,6 @@ pub(super) fn controller_manager(
             "--node-monitor-period=1s".to_owned(),
         ]);
     }
-    flags.extend_from_slice(extra);
     flags
 }
 

@@ -52,10 +52,6 @@ pub struct Options {
     pub quick_node_loss: bool,
     /// Fields of `KubeletConfiguration`, laid over ours on every node.
     pub kubelet: Value,
-    /// More flags for kube-apiserver; the last one wins.
-    pub api_server_flags: Vec<String>,
-    /// More flags for kube-controller-manager; the last one wins.
-    pub controller_manager_flags: Vec<String>,
     /// It outlives this program, until [`Started::stop`]; else it ends with it, whatever the way.
     pub lasting: bool,
 }
@@ -68,8 +64,6 @@ impl Default for Options {
             cpus: None,
             quick_node_loss: false,
             kubelet: json!({}),
-            api_server_flags: Vec::new(),
-            controller_manager_flags: Vec::new(),
             lasting: false,
         }
     }
