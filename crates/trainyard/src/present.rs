@@ -7,12 +7,15 @@ pub(crate) mod columns;
 mod custom;
 pub(crate) mod events;
 pub(crate) mod format;
+pub(crate) mod harmless;
 pub(crate) mod paint;
 pub(crate) mod table;
 pub(crate) mod template;
 pub(crate) mod time;
 
 use serde_json::Value;
+
+pub(crate) use harmless::harmless;
 
 /// A member's text; empty when there is none.
 pub(crate) fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
@@ -49,18 +52,4 @@ pub(crate) fn lines(text: &str) -> String {
         .map(|line| harmless(line.trim_end()))
         .collect();
     lines.join("\n")
-}
-
-/// A text that does nothing to a terminal: control characters are shown, not obeyed.
-pub(crate) fn harmless(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '\u{1b}' => out.push_str("^["),
-            '\t' => out.push(' '),
-            other if other.is_control() => out.push('\u{fffd}'),
-            other => out.push(other),
-        }
-    }
-    out
 }

@@ -9,6 +9,7 @@ mod disk;
 mod ends;
 mod making;
 mod never;
+mod orders;
 mod schema;
 mod shown;
 mod stops;
@@ -47,6 +48,7 @@ pub fn run() -> ExitCode {
             terminal::all(),
             making::all(),
             never::all(),
+            orders::all(),
             disk::all(),
         ];
         let training = at_desks(within(TRAINING, training::all()));

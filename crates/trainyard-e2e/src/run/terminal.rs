@@ -32,7 +32,13 @@ pub(super) struct Screen {
 }
 
 impl Screen {
+    /// A run.
     pub(super) fn open(desk: &Desk, words: &[&str], variables: &[(&str, &str)]) -> Result<Self> {
+        Self::start(desk, &[&["run", "--image=test=host"], words].concat(), variables)
+    }
+
+    /// Any command of the binary.
+    pub(super) fn start(desk: &Desk, words: &[&str], variables: &[(&str, &str)]) -> Result<Self> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         grantpt(&master)?;
         unlockpt(&master)?;
@@ -43,7 +49,7 @@ impl Screen {
         let slave = || File::options().read(true).write(true).open(name);
         // It makes the terminal the program's own, so that Ctrl-C reaches it.
         let mut command = Command::new("setsid");
-        command.arg("--ctty").arg(desk.binary()).args(["run", "--image=test=host"]).args(words);
+        command.arg("--ctty").arg(desk.binary()).args(words);
         desk.furnish(&mut command);
         command.env("TERM", "xterm-256color").envs(variables.iter().copied());
         command.stdin(Stdio::from(slave()?)).stdout(Stdio::from(slave()?));
@@ -64,9 +70,19 @@ impl Screen {
         Ok(Self { child, keyboard: File::from(master), shown })
     }
 
+    fn bytes(&self) -> Vec<u8> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn text(&self) -> String {
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&shown).into_owned()
+        String::from_utf8_lossy(&self.bytes()).into_owned()
+    }
+
+    /// All that it has shown, when it has ended.
+    pub(super) async fn bytes_at_the_end(mut self) -> Result<Vec<u8>> {
+        tokio::time::timeout(PATIENCE, self.child.wait()).await??;
+        tokio::time::sleep(POLL).await;
+        Ok(self.bytes())
     }
 
     async fn until(&self, text: &str) -> Result<()> {

@@ -108,7 +108,7 @@ impl Apply {
             }
             if let Some(format) = &self.output {
                 let single = plan.targets.len() == 1;
-                output::print(&format.print(&objects, single)?)?;
+                output::print_data(&format.print(&objects, single)?)?;
             }
             Failure::all(failures)
         })

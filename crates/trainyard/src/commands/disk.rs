@@ -70,7 +70,7 @@ impl Ls {
         if self.json {
             return entries
                 .iter()
-                .try_for_each(|entry| output::print(&format!("{}\n", entry.json())));
+                .try_for_each(|entry| output::print_json(&format!("{}\n", entry.json())));
         }
         if entries.is_empty() {
             output::say("neither runs nor environments are kept\n");

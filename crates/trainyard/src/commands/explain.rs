@@ -254,5 +254,5 @@ fn print_json(cluster: &Cluster, kind: &Kind, name: &str, mut shown: Value) -> R
     shown["name"] = name.into();
     let shown = serde_json::to_string_pretty(&shown)
         .map_err(|error| Failure::other("writing the explanation", &error))?;
-    output::print(&format!("{shown}\n"))
+    output::print_json(&format!("{shown}\n"))
 }

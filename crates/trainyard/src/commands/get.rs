@@ -216,7 +216,7 @@ impl Get {
         if single && objects.is_empty() {
             return Failure::all(failures);
         }
-        output::print(&format.print_with(
+        output::print_data(&format.print_with(
             &objects,
             single,
             !self.no_headers,

@@ -372,7 +372,7 @@ fn print_objects(objects: &[Value], form: Form) -> Result<(), Failure> {
             for object in objects {
                 let text = serde_json::to_string_pretty(object)
                     .map_err(|error| Failure::other("writing the job", &error))?;
-                output::print(&format!("{text}\n"))?;
+                output::print_json(&format!("{text}\n"))?;
             }
             Ok(())
         }

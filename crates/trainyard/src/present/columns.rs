@@ -1,4 +1,6 @@
-//! Text in columns, as wide as kubectl makes them.
+//! Text in columns, as wide as kubectl makes them. Nothing in a cell is obeyed by a terminal.
+
+use super::harmless;
 
 /// Narrowest column, and what stands between two, as kubectl has them.
 const NARROWEST: usize = 6;
@@ -13,7 +15,8 @@ pub(crate) struct Columns {
 impl Columns {
     /// Lays out rows below each other.
     pub(crate) fn lines(&mut self, rows: &[Vec<String>]) -> String {
-        for row in rows {
+        let rows: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
+        for row in &rows {
             // The last cell of a row takes what room it needs.
             let padded = row.len().saturating_sub(1);
             if self.widths.len() < padded {
@@ -24,7 +27,7 @@ impl Columns {
             }
         }
         let mut out = String::new();
-        for row in rows {
+        for row in &rows {
             for (at, cell) in row.iter().enumerate() {
                 if at + 1 < row.len() {
                     out.push_str(cell);
@@ -47,6 +50,16 @@ impl Columns {
         }
         out
     }
+}
+
+/// Cells as they are shown; further lines there are only in the last.
+fn cells(row: &[String]) -> Vec<String> {
+    let last = row.len().saturating_sub(1);
+    let shown = |(at, cell): (usize, &String)| {
+        let lines: Vec<String> = cell.split('\n').map(harmless).collect();
+        lines.join(if at == last { "\n" } else { " " })
+    };
+    row.iter().enumerate().map(shown).collect()
 }
 
 /// Rows in columns, each line moved in.
@@ -81,6 +94,16 @@ mod tests {
         let rows = [row(&["Reason", "Message"]), row(&["Failed", "one\ntwo"])];
         let text = indented(&rows, 2);
         assert_eq!(text, "  Reason   Message\n  Failed   one\n           two\n");
+    }
+
+    #[test]
+    fn no_cell_gives_orders_or_makes_rows() {
+        let cells = row(&["a\u{1b}]0;x\u{7}", "b\nWarning", "c\u{9b}\nd\u{202e}"]);
+        let text = Columns::default().lines(&[cells]);
+        assert_eq!(
+            text,
+            "a^[]0;x\u{fffd}   b Warning   c\u{fffd}\n                       d\u{fffd}\n"
+        );
     }
 
     #[test]

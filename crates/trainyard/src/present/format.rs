@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::columns::Columns;
 use super::custom::Custom;
+use super::harmless::harmless_json;
 use super::template::Template;
 use super::{at, text};
 use crate::failure::Failure;
@@ -93,7 +94,7 @@ fn pretty(value: &Value) -> String {
     // Values in memory can always be written to memory.
     let _ = serde::Serialize::serialize(value, &mut writer);
     out.push(b'\n');
-    String::from_utf8(out).unwrap_or_default()
+    harmless_json(&String::from_utf8(out).unwrap_or_default())
 }
 
 /// `tfjob.kubeflow.org/mnist`.

@@ -6,6 +6,9 @@ use std::io::IsTerminal as _;
 use clap::ValueEnum;
 use jiff::Timestamp;
 
+use super::harmless;
+use super::harmless::{coloured, lone_line};
+
 /// Whether something is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum When {
@@ -74,6 +77,7 @@ impl Painter {
     /// One line as it is printed.
     pub(crate) fn line(&self, label: &str, time: Option<Timestamp>, text: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(text.len() + 32);
+        let label = &harmless(label);
         let prefixed = match self.prefix {
             When::Always => true,
             When::Never => false,
@@ -93,9 +97,13 @@ impl Painter {
             out.extend_from_slice(format!("{time:.9} ").as_bytes());
         }
         if prefixed {
-            out.extend_from_slice(&folded(text));
+            out.extend_from_slice(&coloured(&folded(text), self.colour));
         } else {
-            out.extend_from_slice(text);
+            out.extend_from_slice(&lone_line(text, self.colour));
+        }
+        if self.colour && text.contains(&b'\x1b') {
+            // Its colours are not those of the next line.
+            out.extend_from_slice(b"\x1b[0m");
         }
         out.push(b'\n');
         out
@@ -158,6 +166,20 @@ mod tests {
         let painter = Painter::new(When::Never, When::Auto, true);
         let time = "2026-01-31T08:00:00.5Z".parse().ok();
         assert_eq!(painter.line("a", time, b"x"), b"2026-01-31T08:00:00.500000000Z x\n");
+    }
+
+    #[test]
+    fn no_line_gives_orders() {
+        let text = "\x1b]52;c;eA==\x07\x1b[31mred\u{9b}2J";
+        let plain = Painter::new(When::Never, When::Auto, false);
+        assert_eq!(shown(&plain, "a", text), "^[]52;c;eA==\u{fffd}red\u{fffd}2J\n");
+        let prefixed = Painter::new(When::Always, When::Always, false);
+        let line = shown(&prefixed, "a", text);
+        assert!(
+            line.ends_with("\x1b[0m ^[]52;c;eA==\u{fffd}\x1b[31mred\u{fffd}2J\x1b[0m\n"),
+            "{line:?}"
+        );
+        assert_eq!(plain.line("a", None, b"a\x9b2J\xff"), "a\u{fffd}2J\u{fffd}\n".as_bytes());
     }
 
     #[test]

@@ -172,9 +172,11 @@ fn quoted(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// What a YAML text may hold literally, line breaks of all kinds and byte-order marks apart.
+/// What a YAML text may hold literally; line breaks of all kinds, byte-order marks and what turns the
+/// direction of reading apart.
 fn is_printable(c: char) -> bool {
-    matches!(c, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}'
+    matches!(c, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202f}'..='\u{2065}'
+        | '\u{206a}'..='\u{d7ff}'
         | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)
 }
 

@@ -31,7 +31,7 @@ impl Screen<'_> {
         let text = format.print_with(&[object], true, self.headers, &mut self.layout)?;
         self.headers = false;
         let apart = if matches!(format, Format::Yaml) { "---\n" } else { "" };
-        output::print(&format!("{text}{apart}"))
+        output::print_data(&format!("{text}{apart}"))
     }
 }
 

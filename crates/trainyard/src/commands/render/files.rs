@@ -82,7 +82,7 @@ impl Output {
     /// Writes all of the text, or leaves everything as it was.
     pub(super) fn write(&self, text: &str) -> Result<(), Failure> {
         match self {
-            Self::Stdout => output::print(text),
+            Self::Stdout => output::print_data(text),
             Self::File(path) => replace(path, text).map_err(|error| {
                 Failure::usage(format!("cannot write {}: {error}", path.display()))
             }),

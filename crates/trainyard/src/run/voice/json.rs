@@ -26,7 +26,7 @@ impl Json {
         if object["time"].is_null() {
             object["time"] = Timestamp::now().to_string().into();
         }
-        output::print(&format!("{object}\n"))
+        output::print_json(&format!("{object}\n"))
     }
 
     pub(super) fn header(header: &Header) -> Result<(), Failure> {

@@ -9,6 +9,7 @@ use super::{Header, Manner, Who, status};
 use crate::commands::job_logs::source::Line;
 use crate::failure::Failure;
 use crate::output;
+use crate::present::harmless::coloured;
 use crate::present::paint::{Painter, When};
 use crate::present::{harmless, lines, one_line};
 use crate::run::board::{Board, Notice, Weight};
@@ -64,7 +65,8 @@ impl People {
         if std::mem::take(&mut self.shown) {
             out.extend_from_slice(b"\r\x1b[K");
         }
-        out.extend_from_slice(text);
+        // Whatever a pod or an object has said in it: no order but our own colours.
+        out.extend_from_slice(&coloured(text, self.colour));
         if self.live && !self.status.is_empty() {
             out.extend_from_slice(self.status.as_bytes());
             self.shown = true;
@@ -166,7 +168,7 @@ impl People {
         let width = rustix::termios::tcgetwinsize(std::io::stdout())
             .map_or(80, |size| usize::from(size.ws_col));
         let width = if width == 0 { 80 } else { width };
-        let text = status::line(board, &self.doing, now, width);
+        let text = harmless(&status::line(board, &self.doing, now, width));
         let status = self.paint(DIM, &text);
         if status == self.status && self.shown {
             return Ok(());
@@ -183,7 +185,8 @@ impl People {
                 let _ = writeln!(text, "  last lines of {}:", blame.replica);
             }
             for line in &blame.last_words {
-                let _ = writeln!(text, "    {}", harmless(line));
+                let line = coloured(line.as_bytes(), false);
+                let _ = writeln!(text, "    {}", harmless(&String::from_utf8_lossy(&line)));
             }
             if !blame.because.is_empty() {
                 let _ = writeln!(text, "  because of it: {} ended too", listed(&blame.because));
