@@ -9,6 +9,7 @@ pub(crate) mod bundle;
 pub(crate) mod conduct;
 pub(crate) mod finish;
 pub(crate) mod hints;
+pub(crate) mod host_paths;
 pub(crate) mod kinds;
 pub(crate) mod names;
 pub(crate) mod noise;

@@ -17,7 +17,7 @@ pub(super) fn all() -> Vec<Case<Arc<Desk>>> {
         an_environment_that_cannot_be_made_ends_the_run, a_key_that_no_config_map_has, a_node_that_nothing_is, jobs_that_nothing_starts,
         a_command_that_is_not_there_says_what_is, a_crash_loop_has_a_bound,
         workers_without_a_chief_all_end, a_reader_that_leaves_is_no_success, a_terminal_that_goes,
-        flags_reach_the_jobs_of_manifests]
+        flags_reach_the_jobs_of_manifests, folders_of_this_machine_are_refused]
 }
 
 /// Long enough for a loaded machine, and no attempt to start a pod takes less.
@@ -165,5 +165,19 @@ async fn flags_reach_the_jobs_of_manifests(desk: &Desk) -> Result<()> {
         let told = desk.run(&[flag, &file]).await?.with_code(2)?.stderr;
         contains(flag, &told, &["is for a command after `--`", "replicas into the file"])?;
     }
+    Ok(())
+}
+
+/// Seen to succeed before: a manifest that mounts `/` writable ran without a word.
+async fn folders_of_this_machine_are_refused(desk: &Desk) -> Result<()> {
+    let mut job = job("mnist", &[("Worker", 1, "true", "Never")]);
+    let pod = &mut job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"];
+    pod["volumes"] = json!([{"name": "all", "hostPath": {"path": "/"}}]);
+    pod["containers"][0]["volumeMounts"] = json!([{"name": "all", "mountPath": "/host"}]);
+    let file = desk.write("job.yaml", &[job])?;
+    let told = desk.run(&["--no-host-paths", &file]).await?.with_code(3)?;
+    let parts = ["job.yaml: document 1", "mnist worker mounts / of this machine, writable", "hint: "];
+    contains("the reason", &told.stderr, &parts)?;
+    ensure!(told.stdout.is_empty(), "something is said before: {}", told.stdout);
     Ok(())
 }

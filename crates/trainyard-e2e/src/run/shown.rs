@@ -14,7 +14,7 @@ pub(super) fn all() -> Vec<Case<Arc<Desk>>> {
     cases!["run/shown":
         every_line_has_its_replica, several_jobs_and_what_they_use, generated_names, standard_input,
         a_folder, json_follows_its_schema, quiet, noise_is_folded, a_command, the_first_version,
-        two_containers]
+        two_containers, folders_of_this_machine_are_named]
 }
 
 const PAIR: [(&str, u32, &str, &str); 2] = [
@@ -170,4 +170,30 @@ async fn two_containers(desk: &Desk) -> Result<()> {
     let file = desk.write("job.yaml", &[job])?;
     let told = desk.run(&[&file]).await?.with_code(0)?.stdout;
     contains("both", &told, &["prepares\n", "worker-0 | trains\n"])
+}
+
+async fn folders_of_this_machine_are_named(desk: &Desk) -> Result<()> {
+    let (data, code) = (desk.path("data-of-mine"), desk.path("code"));
+    std::fs::create_dir(&data)?;
+    std::fs::create_dir(&code)?;
+    let mut job = job("mnist", &[("Worker", 1, "echo begins", "Never")]);
+    let pod = &mut job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"];
+    pod["volumes"] = json!([{"name": "data", "hostPath": {"path": data}},
+        {"name": "code", "hostPath": {"path": code}}]);
+    pod["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/d"},
+        {"name": "code", "mountPath": "/c", "readOnly": true}]);
+    let file = desk.write("job.yaml", &[job])?;
+    let told = desk.run(&[&file]).await?.with_code(0)?.stdout;
+    let writable = format!("* mnist worker mounts {} of this machine, writable\n", data.display());
+    let read_only = format!("* mnist worker mounts {} of this machine, read-only\n", code.display());
+    contains("the folders", &told, &[&writable, &read_only])?;
+    let before = told.split("begins").next().unwrap_or_default();
+    contains("before the start", before, &[&writable, &read_only])?;
+    let told = desk.run(&["-q", &file]).await?.with_code(0)?.stdout;
+    contains("quietly", &told, &[&writable])?;
+    ensure!(!told.contains("read-only"), "{told}");
+    // A command's own folder is no news.
+    let told = desk.run(&["--image", "host", "--", "true"]).await?.with_code(0)?.stdout;
+    ensure!(!told.contains("mounts"), "{told}");
+    Ok(())
 }

@@ -26,6 +26,7 @@ use crate::run::board::{Board, Notice, Weight};
 use crate::run::bundle::Bundle;
 use crate::run::conduct::{Conductor, Limits};
 use crate::run::finish::{self, Ending};
+use crate::run::host_paths::{self, HostPath};
 use crate::run::places::{self, Places};
 use crate::run::prepare::{self, Wanted};
 use crate::run::room::{self, Room};
@@ -50,6 +51,10 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     }
     let bundle = Bundle::sort(manifests, flags.namespace(), &flags.without)?;
     input::check_replica(&bundle, flags.exit_code_from.as_deref())?;
+    let host_paths = host_paths::all(&bundle);
+    if flags.no_host_paths {
+        host_paths::refuse(&host_paths)?;
+    }
     let places = Places::open(&places::root(flags.data_dir.as_deref())?, &bundle.name())?;
     if flags.fresh {
         places.forget()?;
@@ -64,7 +69,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         .map_err(|error| Failure::other("starting the runtime", &error))?;
     let node = flags.node(&places.folder)?;
     let images = Images::new(node.images.clone()).map_err(Failure::usage)?;
-    let run = Run { flags, bundle, places, began, node, images };
+    let run = Run { flags, bundle, host_paths, places, began, node, images };
     let code = runtime.block_on(run.play(lines));
     // A thread that still reads a slow disk must not keep us.
     runtime.shutdown_background();
@@ -80,6 +85,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
 struct Run<'a> {
     flags: &'a Flags,
     bundle: Bundle,
+    /// What it mounts of this machine.
+    host_paths: Vec<HostPath>,
     places: Places,
     began: Instant,
     /// The node's settings.
@@ -158,6 +165,7 @@ impl Run<'_> {
         }
         let (wanted, headers) = self.examine(&cluster, &kinds).await?;
         headers.iter().try_for_each(|header| voice.header(header))?;
+        self.name_host_paths(voice)?;
         let Some(told) = self.prepare(&wanted, yard, signals, voice).await? else {
             return Ok((INTERRUPTED, false));
         };
@@ -290,6 +298,16 @@ impl Run<'_> {
             board.add(one.job.row, place, (one.job.row.known)(&one.job.object));
         }
         board
+    }
+
+    /// Names what pods get of this machine, before anything of them runs. A command's own folder is no news.
+    fn name_host_paths(&self, voice: &mut Voice) -> Result<(), Failure> {
+        let own = if self.flags.command.is_empty() { &self.host_paths[..] } else { &[] };
+        for path in own {
+            let weight = if path.is_writable { Weight::Warning } else { Weight::Normal };
+            voice.notice(&Board::default(), &Notice::new(weight, "HostPath", path.words()))?;
+        }
+        Ok(())
     }
 
     /// What is to be known before it starts.

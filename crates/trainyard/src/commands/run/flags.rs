@@ -71,6 +71,9 @@ pub(crate) struct Flags {
     /// Leave a resource out of what jobs ask for, as nvidia.com/gpu
     #[arg(long, value_name = "RESOURCE")]
     pub(super) without: Vec<String>,
+    /// Refuse files that mount anything of this machine by hostPath, with exit code 3
+    #[arg(long)]
+    pub(super) no_host_paths: bool,
     /// End the run after so long, with exit code 5
     #[arg(long, value_name = "TIME", value_parser = span::read)]
     pub(super) timeout: Option<Duration>,
