@@ -2,8 +2,6 @@
 //!
 //! Owns making, keeping and reading them. Must not know requests.
 
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +19,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
 
+use crate::secret_file::write_secret;
 use crate::tokens::{TokenError, Tokens};
 
 /// What is wrong with keys.
@@ -292,19 +291,12 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, KeyError> {
     }
 }
 
-/// Writes a file that only its owner may read, whole or not at all.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), KeyError> {
-    let failed = |source| KeyError::File { what: "writing", path: path.to_owned(), source };
-    let beside = path.with_extension("new");
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&beside)
-        .map_err(failed)?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
-    std::fs::rename(&beside, path).map_err(failed)
+    write_secret(path, bytes).map_err(|source| KeyError::File {
+        what: "writing",
+        path: path.to_owned(),
+        source,
+    })
 }
 
 #[cfg(test)]

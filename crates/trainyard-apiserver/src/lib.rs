@@ -21,6 +21,7 @@ mod object;
 mod openapi;
 mod registry;
 mod request;
+mod secret_file;
 mod server;
 mod store;
 mod table;
@@ -33,6 +34,7 @@ pub use self::{
     failure::Failure,
     http::Bounds,
     kubelet::{LogOptions, Residents},
+    secret_file::write_secret,
     server::{NODE_CLIENT, Server, ServerError, Settings, USER},
     store::OpenError,
     table::age,

@@ -4,13 +4,13 @@
 //! Owns reading, merging and writing such a file; what it does not know it keeps. Must not know how
 //! a yard is run.
 
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
+use trainyard_apiserver::write_secret;
 
 use crate::failure::Failure;
 use crate::yaml;
@@ -63,6 +63,7 @@ pub(crate) fn remove(path: &Path, name: &str) -> Result<(), Failure> {
 }
 
 fn read(path: &Path) -> Result<Value, Failure> {
+    not_planted(path)?;
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -142,7 +143,7 @@ fn take_out(file: &mut Value, name: &str) {
     }
 }
 
-/// Writes a file that only its owner may read, whole or not at all.
+/// Writes the file, whole or not at all.
 fn write(path: &Path, file: &Value) -> Result<(), Failure> {
     let doing = || format!("writing the kubeconfig {}", path.display());
     let failed = |error: std::io::Error| Failure::other(doing(), &error);
@@ -151,24 +152,29 @@ fn write(path: &Path, file: &Value) -> Result<(), Failure> {
     }
     // A link stays a link: what it leads to is written.
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut beside = path.clone().into_os_string();
-    beside.push(format!(".{}", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let written = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&beside)
-        .and_then(|mut out| {
-            out.write_all(yaml::to_string([file]).as_bytes())?;
-            out.sync_all()
-        })
-        .and_then(|()| std::fs::rename(&beside, &path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&beside);
+    write_secret(&path, yaml::to_string([file]).as_bytes()).map_err(failed)
+}
+
+/// Refuses a file or link that somebody else has put into a folder in which everybody may, as `/tmp`: our
+/// key would go where they want, and their programs would stand beside our yard.
+fn not_planted(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let (Ok(own), Ok(around)) = (std::fs::symlink_metadata(path), std::fs::metadata(folder)) else {
+        return Ok(());
+    };
+    let me = rustix::process::geteuid().as_raw();
+    if !is_planted(own.uid(), (around.uid(), around.mode()), me) {
+        return Ok(());
     }
-    written.map_err(failed)
+    let path = path.display();
+    Err(Failure::usage(format!("the kubeconfig {path} belongs to somebody else (user {})", own.uid()))
+        .hint("name a file in a folder of your own with --kubeconfig"))
+}
+
+/// Whether a file's owner is a stranger in a folder (its owner and mode) where everybody may write.
+const fn is_planted(owner: u32, (folder, mode): (u32, u32), me: u32) -> bool {
+    mode & 0o002 != 0 && owner != me && owner != folder
 }
 
 #[cfg(test)]
@@ -222,5 +228,32 @@ mod tests {
         std::fs::write(&path, "[1, 2").unwrap();
         assert!(add(&path, "trainyard", &access()).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "[1, 2");
+    }
+
+    /// Seen before: the key was written to `FILE.PID`, through whatever link was there.
+    #[test]
+    fn links_beside_it_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, theirs) = (folder.path().join("config"), folder.path().join("theirs"));
+        std::fs::write(&theirs, "").unwrap();
+        let beside = folder.path().join(format!("config.{}", std::process::id()));
+        std::os::unix::fs::symlink(&theirs, beside).unwrap();
+        add(&path, "trainyard", &access()).unwrap();
+        assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "");
+        // One that the user has made stays one.
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        remove(&link, "trainyard").unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(read(&path).unwrap()["users"], json!([]));
+    }
+
+    #[test]
+    fn files_of_strangers_count_only_where_everybody_may_write() {
+        let (root, me, stranger) = (0, 1000, 1001);
+        assert!(is_planted(stranger, (root, 0o41777), me));
+        assert!(!is_planted(me, (root, 0o41777), me));
+        assert!(!is_planted(root, (root, 0o41777), me));
+        assert!(!is_planted(stranger, (me, 0o40755), me));
     }
 }

@@ -71,7 +71,12 @@ impl Folder for RealFolder {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn DataFile>> {
-        let file = Self::options().create(true).truncate(true).open(self.path(name))?;
+        // What an earlier attempt has left is not written over: in its place there could be a link.
+        match self.remove(name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = Self::options().create_new(true).open(self.path(name))?;
         Ok(Box::new(RealFile(file)))
     }
 
