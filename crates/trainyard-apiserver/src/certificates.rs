@@ -2,12 +2,14 @@
 //!
 //! Owns making, keeping and reading them. Must not know requests.
 
+mod life;
+mod rotating;
+mod user_token;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use ::ring::hmac;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
@@ -17,7 +19,14 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
+use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use rotating::Rotating;
+
+pub use life::Life;
+pub(crate) use user_token::UserTokens;
 
 use crate::secret_file::write_secret;
 use crate::tokens::{TokenError, Tokens};
@@ -69,6 +78,8 @@ pub struct Credentials {
     pub certificate: String,
     /// The key in PEM.
     pub key: String,
+    /// How long the certificate holds.
+    pub life: Life,
 }
 
 /// The yard's authority.
@@ -90,13 +101,20 @@ impl Authority {
         let path = |name: &str| folder.join(name);
         let paths = [path("ca.crt"), path("ca.key"), path("token.key")];
         let kept = (read(&paths[0])?, read(&paths[1])?);
-        let (certificate, key) = if let (Some(certificate), Some(key)) = kept {
-            (text(&certificate), text(&key))
-        } else {
-            let (certificate, key) = made()?;
-            write(&paths[1], key.as_bytes())?;
-            write(&paths[0], certificate.as_bytes())?;
-            (certificate, key)
+        let kept = kept.0.zip(kept.1).map(|(certificate, key)| (text(&certificate), text(&key)));
+        let (certificate, key) = match kept {
+            Some((certificate, key)) if !is_due(&certificate)? => (certificate, key),
+            kept => {
+                if kept.is_some() {
+                    tracing::warn!(
+                        "the yard's authority is made anew: copies of its kubeconfig are no longer of use"
+                    );
+                }
+                let (certificate, key) = made()?;
+                write(&paths[1], key.as_bytes())?;
+                write(&paths[0], certificate.as_bytes())?;
+                (certificate, key)
+            }
         };
         let token_key = if let Some(key) = read(&paths[2])? {
             key
@@ -121,11 +139,15 @@ impl Authority {
         &self.certificate
     }
 
-    /// A token that lets its bearer do everything; the same as long as the authority is.
+    /// A token that lets its bearer do everything, for as long as a certificate that is made with it.
     #[must_use]
-    pub fn user_token(&self) -> String {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.token_key);
-        URL_SAFE_NO_PAD.encode(hmac::sign(&key, b"the user's token"))
+    pub fn user_token(&self, life: Life) -> String {
+        self.user_tokens().issue(life.end)
+    }
+
+    /// Who checks such tokens.
+    pub(crate) fn user_tokens(&self) -> UserTokens {
+        UserTokens::new(&self.token_key)
     }
 
     /// A certificate for a client.
@@ -148,41 +170,54 @@ impl Authority {
         }
         params.extended_key_usages.push(usage);
         params.key_usages.push(KeyUsagePurpose::DigitalSignature);
+        let life = Life::of_certificate(now());
+        hold(&mut params, life);
         let key = KeyPair::generate().map_err(&what)?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(&what)?;
-        Ok(Credentials { certificate: certificate.pem(), key: key.serialize_pem() })
+        Ok(Credentials { certificate: certificate.pem(), key: key.serialize_pem(), life })
     }
 
-    /// TLS for the server: clients may show a certificate of this authority, or none.
-    pub(crate) fn server_tls(&self, hosts: &[String]) -> Result<Arc<ServerConfig>, KeyError> {
+    /// TLS for the server, whose certificate is made anew in time: clients may show a certificate of this
+    /// authority, or none.
+    pub(crate) fn server_tls(
+        self: &Arc<Self>,
+        hosts: &[String],
+    ) -> Result<Arc<ServerConfig>, KeyError> {
         let what = |error: &dyn std::fmt::Display| KeyError::Unusable {
             what: "server's certificate",
             problem: error.to_string(),
         };
-        let credentials =
-            self.issue("kube-apiserver", &[], hosts, ExtendedKeyUsagePurpose::ServerAuth)?;
+        let (own, hosts) = (Arc::clone(self), hosts.to_vec());
+        let make = move || {
+            let usage = ExtendedKeyUsagePurpose::ServerAuth;
+            let credentials = own.issue("kube-apiserver", &[], &hosts, usage)?;
+            Ok((certified(&credentials)?, credentials.life))
+        };
+        let certificate = Arc::new(Rotating::new(make, now)?);
         let provider = Arc::new(ring::default_provider());
         let roots = Arc::new(self.roots()?);
         let clients = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
             .allow_unauthenticated()
             .build()
             .map_err(|error| what(&error))?;
-        let (chain, key) = parts(&credentials)?;
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| what(&error))?
             .with_client_cert_verifier(clients)
-            .with_single_cert(chain, key)
-            .map_err(|error| what(&error))?;
+            .with_cert_resolver(certificate);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
 
     /// TLS towards nodes: who we are to them. Their own certificates are made by themselves and
     /// are not checked, as by the real server unless it is told otherwise; nodes are on loopback.
-    pub(crate) fn node_tls(&self, name: &str) -> Result<Arc<ClientConfig>, KeyError> {
-        let credentials = self.client(name, &["system:masters"])?;
-        let (chain, key) = parts(&credentials)?;
+    pub(crate) fn node_tls(self: &Arc<Self>, name: &str) -> Result<Arc<ClientConfig>, KeyError> {
+        let (own, name) = (Arc::clone(self), name.to_owned());
+        let make = move || {
+            let credentials = own.client(&name, &["system:masters"])?;
+            Ok((certified(&credentials)?, credentials.life))
+        };
+        let certificate = Arc::new(Rotating::new(make, now)?);
         let provider = Arc::new(ring::default_provider());
         let unusable = |error: rustls::Error| KeyError::Unusable {
             what: "certificate for nodes",
@@ -193,8 +228,7 @@ impl Authority {
             .map_err(unusable)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AnyNode(provider)))
-            .with_client_auth_cert(chain, key)
-            .map_err(unusable)?;
+            .with_client_cert_resolver(certificate);
         Ok(Arc::new(config))
     }
 
@@ -249,16 +283,42 @@ impl ServerCertVerifier for AnyNode {
     }
 }
 
-type Parts = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
-
-fn parts(credentials: &Credentials) -> Result<Parts, KeyError> {
-    let problem = |error: rustls::pki_types::pem::Error| KeyError::Unusable {
-        what: "certificate",
-        problem: error.to_string(),
-    };
+/// A certificate with its key, as TLS takes them.
+fn certified(credentials: &Credentials) -> Result<Arc<CertifiedKey>, KeyError> {
+    let problem = |problem: String| KeyError::Unusable { what: "certificate", problem };
     let chain = CertificateDer::from_pem_slice(credentials.certificate.as_bytes());
+    let chain = vec![chain.map_err(|error| problem(error.to_string()))?];
     let key = PrivateKeyDer::from_pem_slice(credentials.key.as_bytes());
-    Ok((vec![chain.map_err(problem)?], key.map_err(problem)?))
+    let key = key.map_err(|error| problem(error.to_string()))?;
+    let certified = CertifiedKey::from_der(chain, key, &ring::default_provider());
+    certified.map(Arc::new).map_err(|error| problem(error.to_string()))
+}
+
+/// The time of day, in seconds since 1970: that by which clients judge certificates.
+pub(crate) fn now() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// Sets how long a certificate holds.
+fn hold(params: &mut CertificateParams, life: Life) {
+    let at = |seconds: i64| {
+        let since = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+        rcgen::date_time_ymd(1970, 1, 1) + since
+    };
+    (params.not_before, params.not_after) = (at(life.begin), at(life.end));
+}
+
+/// Whether an authority is to be made anew.
+fn is_due(certificate: &str) -> Result<bool, KeyError> {
+    let what = "authority's certificate";
+    let der = CertificateDer::from_pem_slice(certificate.as_bytes());
+    let der = der.map_err(|error| KeyError::Unusable { what, problem: error.to_string() })?;
+    let (_, read) = X509Certificate::from_der(&der)
+        .map_err(|error| KeyError::Unusable { what, problem: error.to_string() })?;
+    let life = read.validity();
+    let life = Life { begin: life.not_before.timestamp(), end: life.not_after.timestamp() };
+    Ok(life.is_due_for_authority(now()))
 }
 
 fn made() -> Result<(String, String), KeyError> {
@@ -267,6 +327,7 @@ fn made() -> Result<(String, String), KeyError> {
     params.distinguished_name.push(DnType::CommonName, "trainyard");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    hold(&mut params, Life::of_authority(now()));
     let key = KeyPair::generate().map_err(&what)?;
     let certificate = params.self_signed(&key).map_err(&what)?;
     Ok((certificate.pem(), key.serialize_pem()))
@@ -307,12 +368,41 @@ mod tests {
     fn an_authority_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let first = Authority::open(folder.path()).unwrap();
-        let second = Authority::open(folder.path()).unwrap();
+        let second = Arc::new(Authority::open(folder.path()).unwrap());
         assert_eq!(first.certificate(), second.certificate());
         assert_eq!(first.token_key, second.token_key);
         second.client("me", &["system:masters"]).unwrap();
         second.server_tls(&["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
         second.node_tls("kube-apiserver-kubelet-client").unwrap();
+    }
+
+    #[test]
+    fn an_authority_that_holds_for_ever_is_made_anew_and_tokens_of_accounts_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Authority::open(folder.path()).unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        let key = KeyPair::from_pem(&first.issuer.key().serialize_pem()).unwrap();
+        let endless = params.self_signed(&key).unwrap().pem();
+        std::fs::write(folder.path().join("ca.crt"), &endless).unwrap();
+        assert!(is_due(&endless).unwrap());
+        let second = Authority::open(folder.path()).unwrap();
+        assert_ne!(second.certificate(), endless);
+        assert!(!is_due(second.certificate()).unwrap());
+        assert_eq!(first.token_key, second.token_key);
+    }
+
+    #[test]
+    fn certificates_say_how_long_they_hold() {
+        let authority = Authority::ephemeral().unwrap();
+        let client = authority.client("me", &[]).unwrap();
+        let der = CertificateDer::from_pem_slice(client.certificate.as_bytes()).unwrap();
+        let (_, read) = X509Certificate::from_der(&der).unwrap();
+        assert_eq!(read.validity().not_before.timestamp(), client.life.begin);
+        assert_eq!(read.validity().not_after.timestamp(), client.life.end);
+        assert!(client.life.begin < now() && !client.life.is_due(now()));
+        let token = authority.user_token(client.life);
+        assert!(authority.user_tokens().check(&token, now()));
     }
 
     #[test]

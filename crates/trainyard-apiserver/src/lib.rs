@@ -29,7 +29,7 @@ mod tokens;
 mod verbs;
 
 pub use self::{
-    certificates::{Authority, Credentials, KeyError},
+    certificates::{Authority, Credentials, KeyError, Life},
     clock::Clock,
     failure::Failure,
     http::Bounds,

@@ -105,11 +105,12 @@ impl Server {
             Some(folder) => (Store::open(folder, limits)?, Authority::open(folder)?),
             None => (Store::memory(limits), Authority::ephemeral()?),
         };
+        let authority = Arc::new(authority);
         let tokens = Tokens::with_key(&authority.token_key);
         let tokens = tokens.map_err(|error| ServerError::Tokens(error.to_string()))?;
         let api = Api::new(store, settings.clock, tokens);
         let mut doors = Doors::default();
-        doors.add(&authority.user_token(), auth::caller(USER, &[auth::MASTERS]));
+        doors.trust(authority.user_tokens(), auth::caller(USER, &[auth::MASTERS]));
         for (token, name) in &settings.tokens {
             doors.add(token, auth::caller(name, &[auth::MASTERS]));
         }
@@ -118,7 +119,7 @@ impl Server {
         let gate = Gate::new(settings.bounds);
         let core = Core::new(api, gate, doors, kubelets, settings.hosts, settings.address);
         let core = Arc::new(core);
-        Ok(Self { core, authority: Arc::new(authority), stop: CancellationToken::new() })
+        Ok(Self { core, authority, stop: CancellationToken::new() })
     }
 
     /// Stores definitions that the program itself brings, without looking for faults in them: tests do

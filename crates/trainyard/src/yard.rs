@@ -219,20 +219,9 @@ impl Yard {
         format!("https://{}", self.address)
     }
 
-    /// What a user needs to reach the yard.
-    pub(crate) fn access(&self, folder: &Folder) -> Result<Access, Failure> {
-        let authority = self.server.authority();
-        let user = authority
-            .client(USER, &["system:masters"])
-            .map_err(|error| Failure::other("making the user's certificate", &error))?;
-        Ok(Access {
-            server: self.url(),
-            authority: authority.certificate().to_owned(),
-            certificate: user.certificate,
-            key: user.key,
-            token: authority.user_token(),
-            folder: folder.path().to_owned(),
-        })
+    /// Who gives users what they need to reach the yard.
+    pub(crate) fn issuer(&self) -> Issuer {
+        Issuer { server: self.server.clone(), url: self.url() }
     }
 
     /// Waits until a component ends that should not.
@@ -268,6 +257,31 @@ impl Yard {
             while self.parts.join_next().await.is_some() {}
         })
         .await;
+    }
+}
+
+/// Who gives users what they need to reach a yard.
+pub(crate) struct Issuer {
+    server: Server,
+    url: String,
+}
+
+impl Issuer {
+    /// A certificate and a token for the user, and when they end.
+    pub(crate) fn access(&self, folder: &Folder) -> Result<Access, Failure> {
+        let authority = self.server.authority();
+        let user = authority
+            .client(USER, &["system:masters"])
+            .map_err(|error| Failure::other("making the user's certificate", &error))?;
+        Ok(Access {
+            server: self.url.clone(),
+            authority: authority.certificate().to_owned(),
+            certificate: user.certificate,
+            key: user.key,
+            token: authority.user_token(user.life),
+            life: user.life,
+            folder: folder.path().to_owned(),
+        })
     }
 }
 

@@ -176,7 +176,8 @@ async fn folders_of_this_machine_are_refused(desk: &Desk) -> Result<()> {
     pod["containers"][0]["volumeMounts"] = json!([{"name": "all", "mountPath": "/host"}]);
     let file = desk.write("job.yaml", &[job])?;
     let told = desk.run(&["--no-host-paths", &file]).await?.with_code(3)?;
-    let parts = ["job.yaml: document 1", "mnist worker mounts / of this machine, writable", "hint: "];
+    let parts =
+        ["job.yaml: document 1", "mnist worker mounts / of this machine, writable", "hint: "];
     contains("the reason", &told.stderr, &parts)?;
     ensure!(told.stdout.is_empty(), "something is said before: {}", told.stdout);
     Ok(())

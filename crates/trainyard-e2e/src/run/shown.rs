@@ -185,7 +185,8 @@ async fn folders_of_this_machine_are_named(desk: &Desk) -> Result<()> {
     let file = desk.write("job.yaml", &[job])?;
     let told = desk.run(&[&file]).await?.with_code(0)?.stdout;
     let writable = format!("* mnist worker mounts {} of this machine, writable\n", data.display());
-    let read_only = format!("* mnist worker mounts {} of this machine, read-only\n", code.display());
+    let read_only =
+        format!("* mnist worker mounts {} of this machine, read-only\n", code.display());
     contains("the folders", &told, &[&writable, &read_only])?;
     let before = told.split("begins").next().unwrap_or_default();
     contains("before the start", before, &[&writable, &read_only])?;

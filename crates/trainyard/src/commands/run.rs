@@ -169,7 +169,7 @@ impl Run<'_> {
         let Some(told) = self.prepare(&wanted, yard, signals, voice).await? else {
             return Ok((INTERRUPTED, false));
         };
-        let access = yard.access(&self.places.folder)?;
+        let access = yard.issuer().access(&self.places.folder)?;
         kubeconfig::add(&self.places.folder.kubeconfig(), CONTEXT, &access)?;
         let staged = stage::stage(&cluster, &kinds, &self.bundle, &self.places).await?;
         let mut board = Self::board(&staged);

@@ -9,8 +9,10 @@ pub(super) mod notice;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tracing::warn;
+use trainyard_apiserver::Life;
 
 pub(crate) use flags::{Down, Flags};
 
@@ -19,13 +21,15 @@ use crate::failure::Failure;
 use crate::output;
 use crate::yard::folder::Folder;
 use crate::yard::residents::Lines;
-use crate::yard::{Plan, Yard, kubeconfig};
+use crate::yard::{Issuer, Plan, Yard, kubeconfig};
 use notice::Notice;
 
 /// The context's name in kubeconfigs.
 pub(crate) const CONTEXT: &str = "trainyard";
 /// Where the API is served unless something else is there already.
 const USUAL_PORT: u16 = 6443;
+/// How often the life of the user's certificate is looked at.
+const LOOK: Duration = Duration::from_hours(1);
 
 /// Runs a yard until a signal comes.
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
@@ -71,13 +75,15 @@ async fn stay(
     };
     let mut yard = Yard::start(plan).await?;
     yard.settle(&nodes).await;
-    let files = announce(flags, folder, &yard)?;
+    let issuer = yard.issuer();
+    let (files, life) = announce(flags, folder, &yard.url(), &issuer)?;
     let ended = tokio::select! {
         broken = yard.broken() => Err(broken),
         signal = signals.next() => {
             tracing::info!(signal, "stopping");
             Ok(())
         }
+        never = renew(&issuer, folder, &files, life) => match never {},
     };
     let stopped = tokio::select! {
         () = yard.stop() => ended,
@@ -86,7 +92,7 @@ async fn stay(
     Notice::remove(folder);
     if flags.kubeconfig.is_none() {
         // Where the user's own file names a yard that is gone, kubectl would only time out.
-        for file in files {
+        for file in files.into_iter().filter(|file| *file != folder.kubeconfig()) {
             if let Err(problem) = kubeconfig::remove(&file, CONTEXT) {
                 warn!(%problem, "the context stays in the kubeconfig");
             }
@@ -95,9 +101,44 @@ async fn stay(
     stopped
 }
 
-/// Writes the kubeconfigs and says that the yard is ready. Answers with the user's own files.
-fn announce(flags: &Flags, folder: &Folder, yard: &Yard) -> Result<Vec<PathBuf>, Failure> {
-    let access = yard.access(folder)?;
+/// Gives kubeconfigs new keys in time, for as long as the yard runs.
+async fn renew(
+    issuer: &Issuer,
+    folder: &Folder,
+    files: &[PathBuf],
+    mut life: Life,
+) -> std::convert::Infallible {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        if !life.is_due(jiff::Timestamp::now().as_second()) {
+            continue;
+        }
+        let access = match issuer.access(folder) {
+            Ok(access) => access,
+            Err(problem) => {
+                warn!(%problem, "the user's certificate cannot be made anew");
+                continue;
+            }
+        };
+        for file in files {
+            if let Err(problem) = kubeconfig::renew(file, CONTEXT, &access) {
+                warn!(%problem, "a kubeconfig keeps a certificate that ends soon");
+            }
+        }
+        tracing::info!("the user's certificate and token are made anew");
+        life = access.life;
+    }
+}
+
+/// Writes the kubeconfigs and says that the yard is ready. Answers with these files, and how long what
+/// stands in them holds.
+fn announce(
+    flags: &Flags,
+    folder: &Folder,
+    url: &str,
+    issuer: &Issuer,
+) -> Result<(Vec<PathBuf>, Life), Failure> {
+    let access = issuer.access(folder)?;
     kubeconfig::add(&folder.kubeconfig(), CONTEXT, &access)?;
     let users = match &flags.kubeconfig {
         Some(file) => Some(file.clone()),
@@ -106,10 +147,10 @@ fn announce(flags: &Flags, folder: &Folder, yard: &Yard) -> Result<Vec<PathBuf>,
     if let Some(file) = &users {
         kubeconfig::add(file, CONTEXT, &access)?;
     }
-    Notice { pid: std::process::id(), url: yard.url() }.write(folder)?;
+    Notice { pid: std::process::id(), url: url.to_owned() }.write(folder)?;
     output::say(&greeting::text(folder, users.as_deref(), flags.kubeconfig.is_some()));
-    output::print(&format!("ready {}\n", yard.url()))?;
-    Ok(users.into_iter().collect())
+    output::print(&format!("ready {url}\n"))?;
+    Ok((users.into_iter().chain([folder.kubeconfig()]).collect(), access.life))
 }
 
 /// The listener that is asked for; else the one of last time, the usual one, or any.

@@ -193,8 +193,7 @@ mod tests {
 
     #[test]
     fn one_writable_mount_makes_it_writable() {
-        let mut worker =
-            pod("/data", &json!({"name": "v", "mountPath": "/d", "readOnly": true}));
+        let mut worker = pod("/data", &json!({"name": "v", "mountPath": "/d", "readOnly": true}));
         let container = json!({"name": "b", "volumeMounts": [{"name": "v", "mountPath": "/e"}]});
         worker["template"]["spec"]["initContainers"] = json!([container]);
         assert!(all(&bundle(vec![tfjob(&worker)])).iter().all(|path| path.is_writable));

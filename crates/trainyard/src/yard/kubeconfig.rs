@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
-use trainyard_apiserver::write_secret;
+use trainyard_apiserver::{Life, write_secret};
 
 use crate::failure::Failure;
 use crate::yaml;
@@ -28,6 +28,8 @@ pub(crate) struct Access {
     pub(crate) key: String,
     /// The same user's token, for clients that have no certificates.
     pub(crate) token: String,
+    /// How long certificate and token hold.
+    pub(crate) life: Life,
     /// The yard's folder, for those who look into it beside the API.
     pub(crate) folder: PathBuf,
 }
@@ -48,6 +50,25 @@ pub(crate) fn usual() -> Option<PathBuf> {
 pub(crate) fn add(path: &Path, name: &str, access: &Access) -> Result<(), Failure> {
     let mut file = read(path)?;
     merge(&mut file, name, access);
+    write(path, &file)
+}
+
+/// Gives the yard in a file new keys, if it stands there; the rest of the file, what is current in it too,
+/// stays.
+pub(crate) fn renew(path: &Path, name: &str, access: &Access) -> Result<(), Failure> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let mut file = read(path)?;
+    let is_it = |cluster: &Value| {
+        cluster["name"] == name && cluster["cluster"]["server"] == access.server.as_str()
+    };
+    if !file["clusters"].as_array().into_iter().flatten().any(is_it) {
+        return Ok(());
+    }
+    let current = file["current-context"].clone();
+    merge(&mut file, name, access);
+    file["current-context"] = current;
     write(path, &file)
 }
 
@@ -168,8 +189,11 @@ fn not_planted(path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let path = path.display();
-    Err(Failure::usage(format!("the kubeconfig {path} belongs to somebody else (user {})", own.uid()))
-        .hint("name a file in a folder of your own with --kubeconfig"))
+    Err(Failure::usage(format!(
+        "the kubeconfig {path} belongs to somebody else (user {})",
+        own.uid()
+    ))
+    .hint("name a file in a folder of your own with --kubeconfig"))
 }
 
 /// Whether a file's owner is a stranger in a folder (its owner and mode) where everybody may write.
@@ -190,6 +214,7 @@ mod tests {
             certificate: "cert".into(),
             key: "key".into(),
             token: "word".into(),
+            life: Life { begin: 0, end: 300 },
             folder: "/yard".into(),
         }
     }
@@ -219,6 +244,26 @@ mod tests {
         );
         assert_eq!(file["contexts"], json!([]));
         assert_eq!(file["current-context"], "");
+    }
+
+    #[test]
+    fn new_keys_come_only_where_this_yard_stands() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config");
+        renew(&path, "trainyard", &access()).unwrap();
+        assert!(!path.exists());
+        add(&path, "trainyard", &access()).unwrap();
+        let mut file = read(&path).unwrap();
+        file["current-context"] = json!("work");
+        write(&path, &file).unwrap();
+        let renewed = Access { token: "another".into(), ..access() };
+        renew(&path, "trainyard", &renewed).unwrap();
+        let file = read(&path).unwrap();
+        assert_eq!(file["current-context"], "work");
+        assert_eq!(file["users"][0]["user"]["token"], "another");
+        let elsewhere = Access { server: "https://127.0.0.1:7001".into(), ..access() };
+        renew(&path, "trainyard", &elsewhere).unwrap();
+        assert_eq!(read(&path).unwrap(), file);
     }
 
     #[test]
