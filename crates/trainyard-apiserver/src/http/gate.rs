@@ -37,7 +37,7 @@ pub struct Bounds {
     pub bodies: usize,
     /// How long a client may take no byte of what is sent to it.
     pub stall_time: Duration,
-    /// Connections at once.
+    /// Connections at once of those who have shown who they are; a quarter of it more for others.
     pub connections: usize,
 }
 
@@ -150,7 +150,8 @@ impl Gate {
     }
 }
 
-fn too_many() -> Failure {
+/// There is no place at present.
+pub(crate) fn too_many() -> Failure {
     let mut failure =
         Failure::new(429, "TooManyRequests", "too many requests, please try again later");
     failure.retry_after = Some(1);

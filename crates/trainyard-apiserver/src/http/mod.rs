@@ -8,6 +8,7 @@ pub(crate) mod escalation;
 mod gate;
 mod impersonate;
 mod inside;
+mod lobby;
 pub(crate) mod nodes;
 mod patient;
 mod public;

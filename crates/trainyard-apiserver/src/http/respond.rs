@@ -12,7 +12,8 @@ use serde_json::Value;
 use trainyard_schema::select::fields::Selector;
 
 use super::auth::{Doors, unauthorized};
-use super::gate::{Gate, Incoming, Read};
+use super::gate::{Gate, Incoming, Read, too_many};
+use super::lobby::Seat;
 use super::{binary, impersonate, public, rights, swagger};
 use crate::answer::{self, Body};
 use crate::api::{Api, DEFINITIONS};
@@ -53,8 +54,17 @@ struct Documents {
 pub(crate) enum Peer {
     /// A component in this process.
     Inside(Caller),
-    /// A client of the network, with the identity of its certificate.
-    Network(Option<Caller>),
+    /// A client of the network, with the identity of its certificate, and the place of its connection.
+    Network(Option<Caller>, Arc<Seat>),
+}
+
+impl Peer {
+    /// A request of it was answered.
+    pub(super) fn answered(&self) {
+        if let Self::Network(_, seat) = self {
+            seat.answered();
+        }
+    }
 }
 
 impl Core {
@@ -141,9 +151,13 @@ impl Core {
     fn caller(&self, headers: &HeaderMap, peer: &Peer) -> Result<Caller, Failure> {
         let caller = match peer {
             Peer::Inside(caller) => caller.clone(),
-            Peer::Network(certificate) => {
+            Peer::Network(certificate, seat) => {
                 let caller = self.doors.identify(&self.api, certificate.as_ref(), headers)?;
-                caller.ok_or_else(unauthorized)?
+                let caller = caller.ok_or_else(unauthorized)?;
+                if !seat.welcome() {
+                    return Err(too_many());
+                }
+                caller
             }
         };
         impersonate::in_whose_name(self.api.as_ref(), caller, headers)

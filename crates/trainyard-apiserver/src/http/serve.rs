@@ -1,4 +1,5 @@
-//! Connections: TLS on a listener, bounded in number, in head and in time.
+//! Connections: TLS on a listener, bounded in number, in head and in time; those who have not said who they
+//! are more tightly.
 //!
 //! Must not know what is asked.
 
@@ -15,18 +16,17 @@ use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::auth;
+use super::lobby::{self, Lobby, Seat};
 use super::patient::Patient;
 use super::respond::{Core, Peer};
 use crate::kind::Caller;
 
-const HANDSHAKE: Duration = Duration::from_secs(10);
 const HEAD_BYTES: usize = 64 * 1024;
 const STREAMS: u32 = 512;
 /// How long answers under way may take when the server ends.
@@ -40,23 +40,26 @@ pub(crate) async fn serve(
     stop: CancellationToken,
 ) {
     let acceptor = TlsAcceptor::from(tls);
-    let slots = Arc::new(Semaphore::new(core.gate.bounds().connections));
+    let lobby = Arc::new(Lobby::new(core.gate.bounds().connections));
     let tasks = TaskTracker::new();
     loop {
         let accepted = async {
-            let slot = Arc::clone(&slots).acquire_owned().await;
-            (slot, listener.accept().await)
+            lobby.make_room().await;
+            listener.accept().await
         };
-        let (slot, accepted) = tokio::select! {
+        let accepted = tokio::select! {
             accepted = accepted => accepted,
             () = stop.cancelled() => break,
         };
         match accepted {
             Ok((stream, _)) => {
                 let (core, acceptor, stop) = (core.clone(), acceptor.clone(), stop.clone());
+                let seat = Arc::new(lobby.enter());
                 tasks.spawn(async move {
-                    let _slot = slot;
-                    secured(core, stream, acceptor, stop).await;
+                    tokio::select! {
+                        () = secured(core, stream, acceptor, &seat, stop) => {}
+                        () = seat.must_leave() => tracing::debug!("a stranger is sent away"),
+                    }
                 });
             }
             Err(error) => {
@@ -74,14 +77,19 @@ async fn secured(
     core: Arc<Core>,
     stream: TcpStream,
     acceptor: TlsAcceptor,
+    seat: &Arc<Seat>,
     stop: CancellationToken,
 ) {
     let _as_it_is = stream.set_nodelay(true);
-    let shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await;
+    let shaken = tokio::time::timeout(lobby::IDLE, acceptor.accept(stream)).await;
     let Ok(Ok(stream)) = shaken else { return };
     let certificate =
         stream.get_ref().1.peer_certificates().and_then(<[_]>::first).and_then(subject);
-    connection(core, stream, Peer::Network(certificate), stop).await;
+    if certificate.is_some() {
+        // Without a place it is refused when it asks for something.
+        seat.welcome();
+    }
+    connection(core, stream, Peer::Network(certificate, Arc::clone(seat)), stop).await;
 }
 
 /// The identity that a certificate shows: its common name and its organisations.
@@ -103,7 +111,11 @@ async fn connection(
     let bounds = *core.gate.bounds();
     let service = service_fn(move |request: Request<Incoming>| {
         let (core, peer) = (core.clone(), peer.clone());
-        async move { Ok::<_, Infallible>(core.respond(request, &peer).await) }
+        async move {
+            let response = core.respond(request, &peer).await;
+            peer.answered();
+            Ok::<_, Infallible>(response)
+        }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder

@@ -8,12 +8,16 @@ use bytes::Bytes;
 use http::Method;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 
 use super::ground::{BODIES_MB, CONNECTIONS, Ground, IN_FLIGHT, LONG, MAPS, hear};
 use crate::harness::{Case, cases};
+use crate::raw::Door;
 
 pub(super) fn all() -> Vec<Case<Arc<Ground>>> {
-    cases!["crowd": requests, watches, bytes_of_bodies, connections, connections_that_come_and_go]
+    cases!["crowd":
+        requests, watches, bytes_of_bodies, connections, connections_that_come_and_go,
+        strangers_with_half_a_head, strangers_who_stay]
 }
 
 /// What came of requests whose bodies do not come as a whole.
@@ -118,6 +122,75 @@ async fn connections(ground: &Ground) -> Result<()> {
     let answered = tokio::time::timeout(Duration::from_mins(1), ground.door().must_answer());
     answered.await.context("silent connections keep all others out")??;
     Ok(())
+}
+
+/// Connections of those who show no credentials, as many as a server takes of all.
+const STRANGERS: usize = 2_000;
+/// How many of them are opened at the same time.
+const AT_ONCE: usize = 50;
+/// How long one who may ask waits for an answer beside them, at most, on a loaded machine.
+const BESIDE: Duration = Duration::from_secs(8);
+
+/// Opens connections that say this much; those that are refused or cut are none.
+async fn strangers(door: &Door, words: &'static [u8]) -> Vec<TlsStream<TcpStream>> {
+    let mut open = Vec::new();
+    for _ in 0..STRANGERS / AT_ONCE {
+        let one = || async {
+            let connecting = async {
+                let mut stream = door.connect().await.ok()?;
+                stream.write_all(words).await.ok()?;
+                stream.flush().await.ok()?;
+                Some(stream)
+            };
+            // Only so many are let in at once; the others are tried again with the next.
+            tokio::time::timeout(BESIDE, connecting).await.ok().flatten()
+        };
+        open.extend(
+            futures::future::join_all((0..AT_ONCE).map(|_| one())).await.into_iter().flatten(),
+        );
+    }
+    open
+}
+
+/// One who may ask is answered, on a connection of their own and on a new one, while others crowd in.
+async fn is_answered_beside(ground: &Ground, words: &'static [u8]) -> Result<()> {
+    let mut lone = ground.usual().await?;
+    let door = lone.door().clone();
+    let mut talk = door.open().await?;
+    let mut asking = async || -> Result<()> {
+        let path = "/api/v1/namespaces?limit=1";
+        let kept = tokio::time::timeout(BESIDE, talk.ask(Method::GET, path, Bytes::new()));
+        let kept = kept.await.context("nobody answers on a connection that was there before")??;
+        ensure!(kept.code == 200, "{}", kept.code);
+        let new = tokio::time::timeout(BESIDE, door.must_answer());
+        new.await.context("nobody answers a newcomer who may ask")?
+    };
+    let crowd = tokio::spawn({
+        let door = lone.door().clone();
+        async move { strangers(&door, words).await }
+    });
+    while !crowd.is_finished() {
+        asking().await?;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let open = crowd.await?;
+    ensure!(open.len() > CONNECTIONS, "the crowd is small: {}", open.len());
+    for _ in 0..20 {
+        asking().await?;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    lone.check()
+}
+
+/// Seen to succeed before: they took all places for 30 seconds, and again, and nobody else was let in.
+async fn strangers_with_half_a_head(ground: &Ground) -> Result<()> {
+    is_answered_beside(ground, b"GET /api/v1/namespaces HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Half: ")
+        .await
+}
+
+/// The same with connections that are kept alive by questions which everybody may ask.
+async fn strangers_who_stay(ground: &Ground) -> Result<()> {
+    is_answered_beside(ground, b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").await
 }
 
 async fn connections_that_come_and_go(ground: &Ground) -> Result<()> {

@@ -30,6 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A server under attack.
 pub(super) struct Ground {
     pub(super) lone: Lone,
+    program: PathBuf,
     folder: TempDir,
 }
 
@@ -45,10 +46,15 @@ impl Ground {
             bodies_mb: Some(BODIES_MB),
         };
         let lone = Lone::start(program, &wanted).await?;
-        let ground = Self { lone, folder };
+        let ground = Self { lone, program: program.to_owned(), folder };
         let namespace = json!({"metadata": {"name": "attack"}});
         ground.must(Method::POST, "/api/v1/namespaces", &namespace.to_string(), &[201]).await?;
         Ok(ground)
+    }
+
+    /// Another server, with the bounds that it has everywhere.
+    pub(super) async fn usual(&self) -> Result<Lone> {
+        Lone::start(&self.program, &Wanted::default()).await
     }
 
     pub(super) const fn door(&self) -> &Door {
