@@ -10,6 +10,7 @@ mod crowd;
 mod ground;
 mod nodes;
 mod power;
+mod rules;
 mod slow;
 mod strangers;
 
@@ -53,6 +54,7 @@ pub fn run(program: &str) -> ExitCode {
             bodies::all(),
             bytes::all(),
             crowd::all(),
+            rules::all(),
             slow::all(),
             strangers::all(),
             nodes::all(),

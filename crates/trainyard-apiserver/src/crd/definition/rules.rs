@@ -46,6 +46,9 @@ impl RuleBook {
             if let Some(fault) = &report.rule_fault {
                 errors.push(go_text::refused(format!("{path}.rule"), &shown, fault));
             }
+            if let Some(fault) = &report.cost_fault {
+                errors.push(FieldError::forbidden(format!("{path}.rule"), fault.as_str()));
+            }
             if let Some(fault) = &report.message_fault {
                 errors.push(go_text::refused(format!("{path}.messageExpression"), &shown, fault));
             }

@@ -15,7 +15,7 @@ use super::{
         metadata,
         node::{Additional, Marks, Node, Type},
     },
-    Place, functions,
+    Place, budget, functions,
     names::escaped,
 };
 
@@ -53,7 +53,7 @@ impl Binder<'_> {
                 }
             }
             Value::String(text) => {
-                self.count += text.len() as u64 / 64;
+                self.count += budget::of_text(text.len()) - 1;
                 text_value(node, text)
             }
             Value::Array(items) => {

@@ -5,12 +5,17 @@
 
 mod bind;
 mod budget;
+mod estimate;
 mod functions;
 mod limits;
+mod meter;
 mod names;
 mod program;
 mod types;
 mod walk;
+
+#[cfg(test)]
+mod cost_tests;
 
 use std::sync::OnceLock;
 
@@ -96,6 +101,8 @@ pub struct RuleReport {
     pub rule_fault: Option<String>,
     /// What is wrong with the expression for its message.
     pub message_fault: Option<String>,
+    /// What it may cost, when that is too much.
+    pub cost_fault: Option<String>,
     /// Whether it looks at what was before.
     pub compares: bool,
 }
@@ -103,11 +110,12 @@ pub struct RuleReport {
 /// Looks at every rule of a schema without asking any.
 pub(super) fn reports(root: Place<'_>) -> Vec<RuleReport> {
     let mut reports = Vec::new();
-    visit(root, &mut String::new(), &mut reports);
+    visit(root, 1, &mut String::new(), &mut reports);
     reports
 }
 
-fn visit(place: Place<'_>, path: &mut String, reports: &mut Vec<RuleReport>) {
+/// Looks at the rules of a place, of which there may be so many, and at those below it.
+fn visit(place: Place<'_>, places: u64, path: &mut String, reports: &mut Vec<RuleReport>) {
     let node = place.node;
     if !node.has(Marks::GOVERNED) {
         return;
@@ -121,25 +129,27 @@ fn visit(place: Place<'_>, path: &mut String, reports: &mut Vec<RuleReport>) {
             index,
             rule_fault: compiled.rule.as_ref().err().cloned(),
             message_fault: message.and_then(|message| message.as_ref().err().cloned()),
+            cost_fault: estimate::fault(compiled.turns, places),
             compares: compiled.compares,
         });
     }
-    let mut below = |step: &str, child: &Node| {
+    let several = places.saturating_mul(estimate::most(node));
+    let mut below = |step: &str, child: &Node, places: u64| {
         let length = path.len();
         if length > 0 {
             path.push('.');
         }
         path.push_str(step);
-        visit(Place { node: child, resource: child.has(Marks::EMBEDDED) }, path, reports);
+        visit(Place { node: child, resource: child.has(Marks::EMBEDDED) }, places, path, reports);
         path.truncate(length);
     };
     for (name, child) in &node.properties {
-        below(&format!("properties[{name}]"), child);
+        below(&format!("properties[{name}]"), child, places);
     }
     if let Additional::Of(child) = &node.additional {
-        below("additionalProperties", child);
+        below("additionalProperties", child, several);
     }
     if let Some(child) = node.items() {
-        below("items", child);
+        below("items", child, several);
     }
 }

@@ -1,6 +1,6 @@
 //! A rule made ready for evaluation, and its evaluation.
 //!
-//! Owns compiling within limits, the calls that meter loops, and the words for what goes wrong.
+//! Owns compiling within limits and the words for what goes wrong.
 
 use std::{
     collections::HashSet,
@@ -9,15 +9,16 @@ use std::{
 
 use kube_cel::cel::{
     self, Context, ExecutionError,
-    common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators},
+    common::ast::{CallExpr, EntryExpr, Expr, IdedExpr},
     objects::ResolveResult,
     parser::Parser,
 };
 
 use super::{
     Place, Rule, budget,
-    functions::{OPTIONAL_FIELD, with_functions},
+    functions::with_functions,
     limits::{COMPILE_STACK, DEPTH_MAX, PLAIN_SIGNS, TEXT_MAX},
+    meter::metered,
     types::{self, Missing},
 };
 
@@ -31,6 +32,8 @@ pub(super) struct Compiled {
     pub(super) words: HashSet<Box<str>>,
     pub(super) whole: bool,
     pub(super) mentions: u64,
+    /// How often loops over what the schema describes may turn.
+    pub(super) turns: u64,
 }
 
 impl Compiled {
@@ -47,6 +50,7 @@ impl Compiled {
             words,
             whole: false,
             mentions: 0,
+            turns: 0,
         };
         compiled.rule = compiled
             .part(
@@ -92,14 +96,15 @@ impl Compiled {
         }
         self.whole |= look.whole;
         self.mentions += look.mentions;
-        metered(&mut expression, &mut Vec::new());
+        self.turns = self.turns.max(look.turns);
+        metered(&mut expression);
         Ok(expression)
     }
 }
 
 /// Whether there is a function; the library tells only by the failure of a call.
 fn has_function(functions: &Context<'_>, name: &str) -> bool {
-    let call = meter(name, Vec::new());
+    let call = call(name, Vec::new());
     !matches!(
         evaluated(&call, functions),
         Err(ExecutionError::UndeclaredReference(missing)) if *missing == name
@@ -187,7 +192,7 @@ fn unsupported(root: &IdedExpr) -> Option<String> {
     None
 }
 
-fn children(expression: &IdedExpr) -> Vec<&IdedExpr> {
+pub(super) fn children(expression: &IdedExpr) -> Vec<&IdedExpr> {
     match &expression.expr {
         Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),
         Expr::Select(select) => vec![&select.operand],
@@ -218,94 +223,19 @@ fn names(expression: &IdedExpr, variable: &str) -> bool {
         || children(expression).into_iter().any(|child| names(child, variable))
 }
 
-/// How often an expression names something that is not its own: each may copy it.
-fn mentions(expression: &IdedExpr, own: &[String]) -> i64 {
-    match &expression.expr {
-        Expr::Ident(name) => i64::from(!own.contains(name)),
-        // Loops inside pay for their own turns.
-        Expr::Comprehension(inner) => mentions(&inner.iter_range, own),
-        _ => children(expression).into_iter().map(|child| mentions(child, own)).sum(),
-    }
-}
-
-fn guarded(guard: IdedExpr, expression: IdedExpr) -> IdedExpr {
-    let no = literal(LiteralValue::Boolean(false.into()));
-    let call = CallExpr {
-        func_name: operators::CONDITIONAL.to_owned(),
-        target: None,
-        args: vec![guard, expression, no],
-    };
-    IdedExpr { id: 0, expr: Expr::Call(call) }
-}
-
-fn literal(value: LiteralValue) -> IdedExpr {
-    IdedExpr { id: 0, expr: Expr::Literal(value) }
-}
-
-fn meter(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
+/// A call of a function.
+pub(super) fn call(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
     let call = CallExpr { func_name: name.to_owned(), target: None, args };
     IdedExpr { id: 0, expr: Expr::Call(call) }
-}
-
-/// Makes every loop pay for its turns.
-fn metered(expression: &mut IdedExpr, own: &mut Vec<String>) {
-    let squares = match &mut expression.expr {
-        Expr::Call(call) => {
-            if let Some(target) = &mut call.target {
-                metered(target, own);
-            }
-            call.args.iter_mut().for_each(|argument| metered(argument, own));
-            if call.func_name == operators::OPT_SELECT {
-                // The library's own takes a missing field for an error.
-                OPTIONAL_FIELD.clone_into(&mut call.func_name);
-            }
-            let sets = matches!(&call.target, Some(target) if matches!(&target.expr, Expr::Ident(name) if name == "sets"));
-            sets || call.func_name == "distinct"
-        }
-        Expr::Select(select) => {
-            metered(&mut select.operand, own);
-            false
-        }
-        Expr::List(list) => {
-            list.elements.iter_mut().for_each(|element| metered(element, own));
-            false
-        }
-        Expr::Map(map) => {
-            for entry in &mut map.entries {
-                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                    metered(&mut entry.key, own);
-                    metered(&mut entry.value, own);
-                }
-            }
-            false
-        }
-        Expr::Comprehension(inner) => {
-            metered(&mut inner.iter_range, own);
-            let outer = own.len();
-            own.push(inner.iter_var.clone());
-            own.push(inner.accu_var.clone());
-            let named = mentions(&inner.loop_step, own.get(outer..).unwrap_or_default())
-                + mentions(&inner.loop_cond, own.get(outer..).unwrap_or_default());
-            metered(&mut inner.loop_step, own);
-            own.truncate(outer);
-            let condition = std::mem::take(&mut inner.loop_cond);
-            let turn = meter(budget::TURN, vec![literal(LiteralValue::Int(named.into()))]);
-            inner.loop_cond = guarded(turn, condition);
-            false
-        }
-        _ => false,
-    };
-    if squares {
-        let inner = std::mem::take(expression);
-        *expression = guarded(meter(budget::PAIRS, Vec::new()), inner);
-    }
 }
 
 /// Evaluates an expression.
 pub(super) fn evaluated(expression: &IdedExpr, scope: &Context<'_>) -> ResolveResult {
     // The library gives up on what it does not know; a server must not.
-    catch_unwind(AssertUnwindSafe(|| cel::Value::resolve(expression, scope)))
-        .unwrap_or_else(|_| Err(ExecutionError::function_error("rule", "cannot be evaluated")))
+    let result = catch_unwind(AssertUnwindSafe(|| cel::Value::resolve(expression, scope)))
+        .unwrap_or_else(|_| Err(ExecutionError::function_error("rule", "cannot be evaluated")));
+    budget::forget();
+    result
 }
 
 /// Why an evaluation failed, in the words of the API server.

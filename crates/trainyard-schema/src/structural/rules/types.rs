@@ -12,7 +12,7 @@ use super::{
         metadata,
         node::{Additional, Marks, Node, Type},
     },
-    Place,
+    Place, estimate,
     functions::TYPES,
     names::escaped,
 };
@@ -41,6 +41,8 @@ pub(super) struct Look {
     pub(super) whole: bool,
     /// How often `self` and `oldSelf` are named.
     pub(super) mentions: u64,
+    /// How often loops over what the schema describes may turn.
+    pub(super) turns: u64,
 }
 
 /// Something that a rule names and that is not there.
@@ -62,6 +64,7 @@ pub(super) fn look<'a>(
     let mut walk = Walk {
         scope: vec![("self".to_owned(), Kind::Of(place)), ("oldSelf".to_owned(), old)],
         look: Look::default(),
+        turns: 1,
         has_function,
     };
     let kind = walk.visit(expression);
@@ -71,6 +74,8 @@ pub(super) fn look<'a>(
 struct Walk<'a, 'f> {
     scope: Vec<(String, Kind<'a>)>,
     look: Look,
+    /// How often loops around this place may turn.
+    turns: u64,
     has_function: &'f dyn Fn(&str) -> bool,
 }
 
@@ -247,8 +252,14 @@ impl<'a> Walk<'a, '_> {
         if let Some(second) = &comprehension.iter_var2 {
             self.scope.push((second.clone(), Kind::Any));
         }
+        let around = self.turns;
+        if let Kind::Of(place) = range {
+            self.turns = around.saturating_mul(estimate::most(place.node));
+            self.look.turns = self.look.turns.max(self.turns);
+        }
         self.visit(&comprehension.loop_cond);
         self.visit(&comprehension.loop_step);
+        self.turns = around;
         let result = self.visit(&comprehension.result);
         self.scope.truncate(depth);
         result
