@@ -12,6 +12,7 @@ pub mod beneath;
 pub mod client;
 pub mod memory;
 pub mod protocol;
+pub mod sweep;
 
 mod cgroup;
 mod container;
@@ -19,7 +20,6 @@ mod enter;
 mod net;
 mod refuse;
 mod root;
-mod sweep;
 mod sys;
 mod tree;
 mod wire;

@@ -318,15 +318,18 @@ pub enum Mount {
         /// Not writable inside, nor is anything mounted below it.
         read_only: bool,
     },
-    /// A file or folder inside a volume that pods write to. It is looked up when the root is composed
-    /// and mounted by its descriptor: whatever a pod puts in its place, nothing outside of the volume
-    /// is mounted. A descriptor of the agent's would not do, because the kernel takes views of mounts
-    /// of the caller's own mount namespace only.
-    SubPath {
-        /// The volume's folder on the host.
-        volume: PathBuf,
-        /// Below it.
-        path: PathBuf,
+    /// A volume that pods write to, or a file or folder inside it. It is looked up when the root is
+    /// composed and mounted by its descriptor: whatever a pod puts in its place, nothing outside of the
+    /// volume is mounted. A descriptor of the agent's would not do, because the kernel takes views of
+    /// mounts of the caller's own mount namespace only.
+    Volume {
+        /// What it is called in messages to the pod.
+        name: String,
+        /// The volume's folder or file on the host. There is no link on the way: one that is found there
+        /// was put there since the path was resolved, and is not followed.
+        place: PathBuf,
+        /// What of it: a path below, of which folders that are missing are made. Empty: the whole.
+        part: PathBuf,
         /// Inside; absolute.
         target: PathBuf,
         /// Not writable inside, nor is anything mounted below it.
@@ -400,7 +403,7 @@ impl Mount {
     pub fn target(&self) -> &std::path::Path {
         match self {
             Self::Bind { target, .. }
-            | Self::SubPath { target, .. }
+            | Self::Volume { target, .. }
             | Self::Overlay { target, .. }
             | Self::Tmpfs { target, .. }
             | Self::Directory { target, .. }
@@ -526,6 +529,8 @@ pub enum RefusalKind {
     NotExecutable,
     /// A mount could not be made.
     Mount,
+    /// A part of a volume is not in it, or can neither be followed nor made.
+    Part,
     /// What was asked needs rights this yard does not have.
     NotPermitted,
     /// The request names something unknown, or twice the same.

@@ -17,7 +17,7 @@ use rustix::process::{chdir, fchdir, pivot_root};
 
 use crate::protocol::{Mount, Refusal, RefusalKind};
 use crate::refuse::{OrRefuse, refusal};
-use crate::sys;
+use crate::{beneath, sys};
 
 pub(crate) mod base;
 mod inside;
@@ -103,7 +103,7 @@ pub(crate) fn enter(plan: &Plan<'_>) -> Result<OwnedFd, Refusal> {
     for part in plan.begins_with.iter().filter(|part| !has_base || is_mount(part)) {
         apply(&inside, part, plan.manner)?;
     }
-    system::proc(&inside)?;
+    let proc = system::proc(&inside)?;
     let dev = system::dev(&inside, plan.shm, plan.devices)?;
     for mount in plan.mounts {
         match mount {
@@ -117,6 +117,9 @@ pub(crate) fn enter(plan: &Plan<'_>) -> Result<OwnedFd, Refusal> {
             _ => apply(&inside, mount, plan.manner)?,
         }
     }
+    for (path, own) in [("/proc", &proc), ("/dev", &dev.memory)] {
+        uncovered(&inside, path, own)?;
+    }
     inside
         .folder(plan.cwd, FOLDER)
         .or_refuse(machine, || format!("making the working directory {}", plan.cwd.display()))?;
@@ -125,6 +128,27 @@ pub(crate) fn enter(plan: &Plan<'_>) -> Result<OwnedFd, Refusal> {
     }
     pivot(&inside).or_refuse(machine, || "entering the root".to_owned())?;
     Ok(dev.terminals)
+}
+
+/// Refuses a root in which something lies over what the holder itself relies on: the path of a mount may
+/// lead there by a link in a volume.
+fn uncovered(inside: &Inside, path: &str, own: &OwnedFd) -> Result<(), Refusal> {
+    let step = || format!("looking for {path} in the root");
+    let identity =
+        |place: &OwnedFd| rustix::fs::fstat(place).map(|status| (status.st_dev, status.st_ino));
+    let found = inside.open(Path::new(path)).or_refuse(RefusalKind::Mount, step)?;
+    let is_own = identity(&found).or_refuse(RefusalKind::Mount, step)?
+        == identity(own).or_refuse(RefusalKind::Mount, step)?;
+    if is_own { Ok(()) } else { Err(refusal(RefusalKind::Mount, step(), "a mount lies over it")) }
+}
+
+/// Moves this process, alone in its mount namespace, into an empty root.
+pub(crate) fn leave_host() -> io::Result<()> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    let empty = mounting::memory(Some(4096), 0o555, NO_SUID | NO_DEVICES | READ_ONLY)?;
+    // A folder that every machine has.
+    mounting::attach_at(&empty, Path::new("/proc"))?;
+    pivot(&Inside::new(empty))
 }
 
 /// The lowest mount of a root, and whether what it begins with is there already.
@@ -158,7 +182,7 @@ fn layered(base: &Path, plan: &Plan<'_>) -> io::Result<Option<OwnedFd>> {
 fn is_mount(part: &Mount) -> bool {
     matches!(
         part,
-        Mount::Bind { .. } | Mount::SubPath { .. } | Mount::Overlay { .. } | Mount::Tmpfs { .. }
+        Mount::Bind { .. } | Mount::Volume { .. } | Mount::Overlay { .. } | Mount::Tmpfs { .. }
     )
 }
 
@@ -175,10 +199,13 @@ fn apply(inside: &Inside, mount: &Mount, manner: Manner) -> Result<(), Refusal> 
         Mount::Bind { source, target, read_only } => {
             bind(inside, source, target, *read_only, manner.no_suid)
         }
-        Mount::SubPath { volume, path, target, read_only } => {
-            let step = || format!("mounting a subPath at {}", target.display());
-            let view = mounting::view_beneath(volume, path).or_refuse(RefusalKind::Mount, step)?;
-            attach_view(inside, view, target, rights(volume, *read_only, manner.no_suid), step)
+        Mount::Volume { name, place, part, target, read_only } => {
+            let step = || format!("mounting the volume {name:?} at {}", target.display());
+            let found = beneath::real(place).or_refuse(RefusalKind::Mount, step)?;
+            let found =
+                if part.as_os_str().is_empty() { found } else { part_of(name, found, part)? };
+            let view = mounting::view_of(found).or_refuse(RefusalKind::Mount, step)?;
+            attach_view(inside, view, target, rights(place, *read_only, manner.no_suid), step)
         }
         Mount::Overlay { lower, target, changes } => {
             overlay(inside, lower, target, changes, manner)
@@ -229,11 +256,19 @@ fn place(inside: &Inside, part: &Mount) -> Result<(), Refusal> {
             format!("writing {}", target.display()),
             "a file in memory is no part of what roots begin with",
         )),
-        Mount::Bind { .. }
-        | Mount::SubPath { .. }
-        | Mount::Overlay { .. }
-        | Mount::Tmpfs { .. } => Ok(()),
+        Mount::Bind { .. } | Mount::Volume { .. } | Mount::Overlay { .. } | Mount::Tmpfs { .. } => {
+            Ok(())
+        }
     }
+}
+
+/// A part of a volume, made where it is missing. Why it cannot be had is not told to the pod: it could
+/// learn about this machine by it.
+fn part_of(name: &str, volume: OwnedFd, part: &Path) -> Result<OwnedFd, Refusal> {
+    beneath::open_or_make(volume, part).map_err(|_| {
+        let step = format!("failed to prepare subPath for volumeMount {name:?}");
+        refusal(RefusalKind::Part, step, "it is not inside the volume, or cannot be made there")
+    })
 }
 
 /// Where something can be mounted; made as what will be there is.
@@ -324,8 +359,13 @@ fn copy(inside: &Inside, source: &Path, target: &Path) -> io::Result<()> {
 
 fn file(inside: &Inside, target: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let (parent, name) = inside.parent(target)?;
-    let flags =
-        OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // A pipe in its place would never be opened by anybody else.
+    let flags = OFlags::CREATE
+        | OFlags::TRUNC
+        | OFlags::WRONLY
+        | OFlags::NOFOLLOW
+        | OFlags::NONBLOCK
+        | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(mode & 0o7777);
     let file = rustix::fs::openat(&parent, name, flags, mode)?;
     std::fs::File::from(file).write_all(content)

@@ -81,6 +81,7 @@ pub async fn run(
         timing: timing(&options),
         nodes: virtual_nodes.into_iter().map(|node| (node.name.clone(), node)).collect(),
         places: state.places.clone(),
+        written: Arc::default(),
         network,
         isolation: chosen.isolation,
         shim: shim(&options, chosen.network)?,

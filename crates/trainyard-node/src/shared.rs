@@ -81,6 +81,8 @@ pub(crate) struct Shared {
     pub(crate) timing: Timing,
     pub(crate) nodes: BTreeMap<String, VirtualNode>,
     pub(crate) places: Places,
+    /// Folders of the machine that pods write to.
+    pub(crate) written: Arc<crate::volumes::Written>,
     /// What tells this cluster from others, where that is known.
     pub(crate) cluster: Option<String>,
     pub(crate) network: Network,
@@ -185,6 +187,7 @@ impl Shared {
             ephemeral: self.places.pods.join(uid),
             claims: self.places.claims.clone(),
             cluster: self.cluster.clone(),
+            written: Arc::clone(&self.written),
         }
     }
 

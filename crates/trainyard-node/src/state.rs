@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, IFlags, flock, ioctl_getflags, ioctl_setflags};
 use tokio::time::{Instant, sleep};
+use trainyard_holder::sweep::sweep;
 
 use crate::error::AgentError;
 use crate::shared::Places;
@@ -89,7 +90,7 @@ impl State {
         }
         for left in fs::read_dir(&self.places.pods).into_iter().flatten().flatten() {
             let path = left.path();
-            if let Err(error) = fs::remove_dir_all(&path) {
+            if let Err(error) = sweep(&path) {
                 tracing::warn!(path = %path.display(), %error, "left over from a pod, and cannot be removed");
             }
         }

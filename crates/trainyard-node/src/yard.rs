@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
@@ -120,11 +119,6 @@ impl Yard {
         let mut ended = self.ended.clone();
         // An error means that the sender is gone, and the holder with it.
         let _ = ended.wait_for(|ended| *ended).await;
-    }
-
-    /// The holder's root, as this process sees it.
-    pub(crate) fn root(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/root", self.holder.pid()))
     }
 
     /// Whether the holder has ended.

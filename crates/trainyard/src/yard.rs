@@ -128,7 +128,8 @@ impl Yard {
     async fn furnish(&mut self, folder: &Folder) -> Result<(), Failure> {
         let client = self.server.client("system:kube-controller-manager");
         let authority = self.server.authority().certificate().to_owned();
-        let settings = controllers::Settings::new(folder.claims(), authority);
+        let mut settings = controllers::Settings::new(folder.claims(), authority);
+        settings.remove_folder = trainyard_holder::sweep::sweep;
         controllers::bootstrap(client.clone(), settings.clone())
             .await
             .map_err(|error| Failure::other("making the yard's first objects", &error))?;

@@ -23,7 +23,8 @@ mod queue;
 mod resources;
 mod view;
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -43,6 +44,9 @@ use events::Recorder;
 pub struct Settings {
     /// Where claims get their folders. Made when the first claim needs it.
     pub claims_folder: PathBuf,
+    /// Removes such a folder with all in it; one that is not there is no error. Pods wrote in it what they
+    /// liked.
+    pub remove_folder: fn(&Path) -> io::Result<()>,
     /// The certificate by which pods know the API server.
     pub root_ca_pem: String,
     /// How long events are kept after they were last written.
@@ -63,6 +67,7 @@ impl Settings {
     pub fn new(claims_folder: PathBuf, root_ca_pem: String) -> Self {
         Self {
             claims_folder,
+            remove_folder: |folder| std::fs::remove_dir_all(folder),
             root_ca_pem,
             event_life: Duration::from_hours(1),
             node_grace: Duration::from_secs(40),

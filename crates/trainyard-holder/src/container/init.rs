@@ -384,7 +384,9 @@ fn plain_mounts<'a>(mounts: impl Iterator<Item = &'a Mount>) -> Result<(), Refus
                 (target, source == target)
             }
             Mount::Overlay { lower, target, .. } => (target, lower == target),
-            Mount::SubPath { target, .. } => (target, false),
+            Mount::Volume { place, part, target, .. } => {
+                (target, place == target && part.as_os_str().is_empty())
+            }
             Mount::Directory { target, .. } | Mount::Tmpfs { target, .. } => {
                 (target, target.is_dir())
             }
@@ -408,14 +410,18 @@ fn plain_mounts<'a>(mounts: impl Iterator<Item = &'a Mount>) -> Result<(), Refus
 }
 
 /// The init of a PID namespace that several containers share: it only waits for orphans. A byte from
-/// `go` says that the holder has looked into it, which nobody can afterwards.
-pub(crate) fn pause(go: &OwnedFd) -> i32 {
+/// `go` says that the holder has looked into it, which nobody can afterwards; one to `told` that it has
+/// nothing left that anybody could gain by it.
+pub(crate) fn pause(go: &OwnedFd, told: &OwnedFd) -> i32 {
     let waited = || -> io::Result<()> {
-        sys::close_all_but(&[0, 1, 2, go.as_raw_fd()])?;
+        sys::close_all_but(&[0, 1, 2, go.as_raw_fd(), told.as_raw_fd()])?;
         let signals = sys::child_signals()?;
         memory::forget_code();
         rustix::io::read(go, &mut [0])?;
+        // What the pod's containers could reach by this process's root is the machine's otherwise.
+        root::leave_host()?;
         confine::pause().map_err(io::Error::other)?;
+        rustix::io::write(told, &[0])?;
         loop {
             match poll(&mut [PollFd::new(&signals, PollFlags::IN)], None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}

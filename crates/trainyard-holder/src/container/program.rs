@@ -9,7 +9,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, AtFlags, CWD, Mode, accessat};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, openat2};
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Resource, Rlimit, Signal};
 
@@ -96,7 +97,7 @@ fn run(program: &Program<'_>, placed: bool) -> Result<std::convert::Infallible, 
     }
     limits(program.descriptors);
     rustix::process::umask(Mode::from_raw_mode(0o022));
-    rustix::process::chdir(program.cwd).or_refuse(RefusalKind::NoSuchProgram, || {
+    enter_folder(program.cwd).or_refuse(RefusalKind::NoSuchProgram, || {
         format!("entering the working directory {}", program.cwd.display())
     })?;
     let Program { user, privileges, rights, peer, filtered, .. } = *program;
@@ -111,6 +112,18 @@ fn run(program: &Program<'_>, placed: bool) -> Result<std::convert::Infallible, 
             .or_refuse(machine, || "waiting for the container's init".to_owned())?;
     }
     execute(program.argv, program.env)
+}
+
+/// Makes a path the working directory. A link that a pod put on it may lead by `/proc` to the root or the
+/// working directory of another process, or to a descriptor of this one, which still has all its rights:
+/// those are not followed.
+fn enter_folder(path: &Path) -> rustix::io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS) {
+        // Kernels that do not have the call can make no root either: the way is the machine's own.
+        Err(Errno::NOSYS) => rustix::process::chdir(path),
+        folder => rustix::process::fchdir(folder?),
+    }
 }
 
 /// No core files, and as many descriptors as the holder itself was started with. Both only lower, and

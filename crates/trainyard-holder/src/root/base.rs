@@ -125,8 +125,8 @@ fn compose(base: &Base) -> Result<(), Refusal> {
                     std::fs::metadata(source).or_refuse(RefusalKind::Mount, step)?.is_dir();
                 mount_point(&inside, target, is_folder)?;
             }
-            Mount::SubPath { target, .. } => {
-                let step = format!("mounting a subPath at {}", target.display());
+            Mount::Volume { target, .. } => {
+                let step = format!("mounting a volume at {}", target.display());
                 let reason = "a volume of a pod is no part of what roots begin with";
                 return Err(refusal(RefusalKind::BadRequest, step, reason));
             }

@@ -13,6 +13,9 @@ use rustix::io::Errno;
 
 /// The most symbolic links and folders that making one path may go through.
 const MOST_STEPS: usize = 256;
+/// Lookups that are begun again because something was renamed meanwhile: a pod that does so without pause
+/// shall not keep a container from ever starting or failing.
+const MOST_LOOKUPS: usize = 128;
 
 /// A root, by the descriptor of its topmost folder.
 #[derive(Debug)]
@@ -33,13 +36,14 @@ impl Inside {
         // Absolute paths start at the root itself; so does the empty one.
         let path = if path.as_os_str().is_empty() { Path::new("/") } else { path };
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        loop {
+        for _ in 0..MOST_LOOKUPS {
             match openat2(&self.root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
                 // A folder was moved while the path was looked up.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 other => return other,
             }
         }
+        Err(Errno::AGAIN)
     }
 
     /// The place of a path that is there.

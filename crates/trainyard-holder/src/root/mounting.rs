@@ -1,12 +1,13 @@
 //! Mounts as descriptors: views of folders, new file systems, and putting them in their place.
 //!
-//! Owns the calls of the kernel's mount interface. Must not know what a root consists of.
+//! Owns the calls of the kernel's mount interface. The host's paths are not told to the kernel where it
+//! would show them to the container. Must not know what a root consists of.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
@@ -35,11 +36,6 @@ pub(crate) fn view_of(place: impl AsFd) -> io::Result<OwnedFd> {
         | OpenTreeFlags::AT_RECURSIVE
         | OpenTreeFlags::AT_EMPTY_PATH;
     Ok(open_tree(place, "", flags)?)
-}
-
-/// A new view of what is at a path inside a folder, wherever that has been moved since.
-pub(crate) fn view_beneath(folder: &Path, path: &Path) -> io::Result<OwnedFd> {
-    view_of(beneath::open(beneath::folder(folder)?, path)?)
 }
 
 /// One setting of a new file system.
@@ -121,19 +117,22 @@ impl Layers {
     }
 }
 
-/// An overlay over `lower`, not yet anywhere.
+/// An overlay over `lower`, not yet anywhere. Its folders are named by descriptors: the kernel shows their
+/// names, as it was told them, to everybody who sees the mount.
 pub(crate) fn overlay(lower: &Path, layers: &Layers, kind: Overlay) -> io::Result<OwnedFd> {
-    let text = |path: &Path| {
-        path.to_str().map(ToOwned::to_owned).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, "the path of an overlay is not UTF-8")
-        })
+    let opened = |path: &Path| {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(CWD, path, flags, Mode::empty())
     };
-    // In the list of lower folders a colon separates, and a backslash takes that away.
-    let lower = text(lower)?.replace('\\', "\\\\").replace(':', "\\:");
+    // Open until it is made: older kernels look the names up only then.
+    let folders = [opened(lower)?, opened(&layers.upper)?, opened(&layers.work)?];
+    let [lower, upper, work] = folders
+        .each_ref()
+        .map(|folder| beneath::by_descriptor(folder).to_string_lossy().into_owned());
     let mut settings = vec![
         Setting::Text("lowerdir", lower),
-        Setting::Text("upperdir", text(&layers.upper)?.replace('\\', "\\\\")),
-        Setting::Text("workdir", text(&layers.work)?.replace('\\', "\\\\")),
+        Setting::Text("upperdir", upper),
+        Setting::Text("workdir", work),
         // The changes end with the container. Without this its end would wait until the whole disk
         // they are on has been written out.
         Setting::Flag("volatile"),

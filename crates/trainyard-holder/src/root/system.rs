@@ -39,16 +39,16 @@ const DEV_BYTES: u64 = 4 << 20;
 const FOLDER: Mode = Mode::from_raw_mode(0o755);
 
 /// Mounts `/proc` of the current PID namespace.
-pub(super) fn proc(inside: &Inside) -> Result<(), Refusal> {
+pub(super) fn proc(inside: &Inside) -> Result<OwnedFd, Refusal> {
     let step = || "mounting /proc".to_owned();
     let attributes = NO_SUID | NO_DEVICES | NO_PROGRAMS;
     let (place, _) =
         inside.folder(Path::new("/proc"), FOLDER).or_refuse(RefusalKind::Mount, step)?;
-    file_system("proc", &[], attributes)
-        .and_then(|proc| attach(proc, place))
-        .or_refuse(RefusalKind::Mount, step)?;
+    let proc = file_system("proc", &[], attributes).or_refuse(RefusalKind::Mount, step)?;
+    attach(&proc, place).or_refuse(RefusalKind::Mount, step)?;
     cover_proc(inside)
-        .or_refuse(RefusalKind::Mount, || "covering what /proc tells of the host".to_owned())
+        .or_refuse(RefusalKind::Mount, || "covering what /proc tells of the host".to_owned())?;
+    Ok(proc)
 }
 
 fn cover_proc(inside: &Inside) -> io::Result<()> {
@@ -85,7 +85,7 @@ fn cover_proc(inside: &Inside) -> io::Result<()> {
 
 /// The file systems that `/dev` consists of.
 pub(super) struct Dev {
-    memory: OwnedFd,
+    pub(super) memory: OwnedFd,
     pub(super) terminals: OwnedFd,
 }
 

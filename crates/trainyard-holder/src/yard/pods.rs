@@ -223,18 +223,29 @@ impl Yard {
         }
         pod.spaces = Some(spaces);
         if spec.share_processes {
-            let (go, gate) = std::io::pipe().or_refuse(machine, step)?;
-            let go = OwnedFd::from(go);
-            let pause = || init::pause(&go);
-            let pid = sys::fork(libc::CLONE_NEWPID, pause).or_refuse(machine, step)?;
-            let looked = self.proc.of_process(pid, "ns/pid").and_then(|pids| {
-                rustix::io::write(&gate, &[0])?;
-                Ok(pids)
-            });
-            let pids = looked.inspect_err(|_| drop(sys::kill(pid, libc::SIGKILL)));
-            pod.pause = Some(Pause { pid, pids: pids.or_refuse(machine, step)? });
+            pod.pause = Some(self.pause().or_refuse(machine, step)?);
         }
         Ok(())
+    }
+
+    /// Starts the first process of a PID namespace, and waits until it has given up what it was born
+    /// with: whoever comes into that namespace finds nothing of the machine by it.
+    fn pause(&self) -> io::Result<Pause> {
+        let (go, gate) = std::io::pipe()?;
+        let (done, told) = std::io::pipe()?;
+        let (go, told) = (OwnedFd::from(go), OwnedFd::from(told));
+        let pause = || init::pause(&go, &told);
+        let pid = sys::fork(libc::CLONE_NEWPID | libc::CLONE_NEWNS, pause)?;
+        drop(told);
+        let looked = self.proc.of_process(pid, "ns/pid").and_then(|pids| {
+            rustix::io::write(&gate, &[0])?;
+            if rustix::io::read(&done, &mut [0])? == 0 {
+                return Err(io::Error::other("its first process could not be confined"));
+            }
+            Ok(pids)
+        });
+        let pids = looked.inspect_err(|_| drop(sys::kill(pid, libc::SIGKILL)))?;
+        Ok(Pause { pid, pids })
     }
 
     /// An unknown pod is gone already.

@@ -358,6 +358,17 @@ pub(crate) fn system() -> Vec<Mount> {
     mounts
 }
 
+/// A whole volume that can be written to.
+pub(crate) fn volume_at(place: &Path, target: &str) -> Mount {
+    Mount::Volume {
+        name: "v".to_owned(),
+        place: place.to_owned(),
+        part: PathBuf::new(),
+        target: target.into(),
+        read_only: false,
+    }
+}
+
 /// Waits until something is so.
 pub(crate) fn soon(what: &str, mut is: impl FnMut() -> bool) {
     let since = Instant::now();

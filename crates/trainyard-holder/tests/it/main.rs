@@ -13,6 +13,7 @@ mod bed;
 mod ending;
 mod limits;
 mod network;
+mod paths;
 mod plain;
 mod programs;
 mod rights;

@@ -1,4 +1,4 @@
-//! `subPath` under attack: a pod that exchanges a folder of its volume for a link out of it, without
+//! Volumes and `subPath` under attack: a pod that exchanges a folder for a link out of its volume, without
 //! pause, while other containers mount that folder.
 
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use trainyard_holder::protocol::{Mount, Reach, RefusalKind};
 
-use crate::bed::{Bed, NOBODY, Who, as_each};
+use crate::bed::{Bed, NOBODY, Who, as_each, volume_at};
 
-/// Mounts that are tried, usually and where `TRAINYARD_LONG` says that there is much time.
-const MOUNTS: [usize; 2] = [100, 1000];
+/// Mounts that are tried.
+const MOUNTS: usize = 1000;
 
 /// Exchanges two names by `renameat2`, for which no program of every Debian has an option.
 const EXCHANGE: &str = r#"
@@ -20,20 +20,21 @@ const EXCHANGE: &str = r#"
     while (1) { syscall($call, -100, $a, -100, $b, 2) == 0 or die "$!" }
 "#;
 
+/// A part of a volume, or what one is that a pod can reach by another: a `hostPath` in a `hostPath`.
 fn sub_path(volume: &Path, path: &str, read_only: bool) -> Mount {
-    Mount::SubPath {
-        volume: volume.to_owned(),
-        path: path.into(),
+    Mount::Volume {
+        name: "v".to_owned(),
+        place: volume.to_owned(),
+        part: path.into(),
         target: "/part".into(),
         read_only,
     }
 }
 
 // Where the holder opened the checked path again by its name, some of these mounts were the folder
-// outside, readable and writable, as root and as an ordinary user.
+// outside, readable and writable, as root and as an ordinary user: of a subPath and of a whole volume.
 #[test]
 fn a_pod_that_exchanges_a_folder_for_a_link_gets_nothing_outside_its_volume() {
-    let mounts = MOUNTS[usize::from(std::env::var_os("TRAINYARD_LONG").is_some())];
     as_each(|who| {
         let Some(bed) = Bed::new(who) else { return };
         let (volume, outside) = (bed.make("volume"), bed.make("outside"));
@@ -57,25 +58,29 @@ fn a_pod_that_exchanges_a_folder_for_a_link_gets_nothing_outside_its_volume() {
         assert_eq!(exchange.line(), "up", "the attack does not run");
 
         bed.add("victim", 2);
-        let mut mounted = 0;
-        for number in 0..mounts {
+        let mut mounted = [0; 2];
+        for number in 0..MOUNTS {
             let script = "cat /part/*; echo planted >/part/planted";
             let mut spec = bed.container("victim", &format!("c{number}"), script);
-            spec.mounts.push(sub_path(&volume, "a", false));
+            let (kind, mount) = match number % 2 {
+                0 => (RefusalKind::Part, sub_path(&volume, "a", false)),
+                _ => (RefusalKind::Mount, volume_at(&inner, "/part")),
+            };
+            spec.mounts.push(mount);
             let output = match bed.start(spec) {
                 Ok(output) => output,
                 Err(refused) => {
-                    assert_eq!(refused.kind, RefusalKind::Mount, "{refused}");
+                    assert_eq!(refused.kind, kind, "{refused}");
                     continue;
                 }
             };
             let text = output.text();
             assert!(!text.contains("of the host"), "mount {number} read what is outside");
             assert!(!outside.join("planted").exists(), "mount {number} wrote outside");
-            mounted += usize::from(text.contains("of the volume"));
+            mounted[number % 2] += usize::from(text.contains("of the volume"));
             bed.ending(&format!("c{number}"));
         }
-        assert!(mounted > mounts / 20, "only {mounted} of {mounts} mounts were made");
+        assert!(mounted.iter().all(|made| *made > MOUNTS / 40), "mounts made: {mounted:?}");
         bed.signal("exchange", 9, Reach::All);
         bed.ending("exchange");
     });
@@ -88,6 +93,7 @@ fn a_sub_path_is_a_file_or_folder_of_the_volume_or_refused() {
         let volume = bed.make("volume");
         bed.make("volume/data/deep");
         bed.make("outside");
+        fs::set_permissions(&volume, PermissionsExt::from_mode(0o1775)).unwrap();
         fs::write(volume.join("data/file"), "content\n").unwrap();
         symlink("data", volume.join("link")).unwrap();
         symlink("../outside", volume.join("out")).unwrap();
@@ -96,6 +102,7 @@ fn a_sub_path_is_a_file_or_folder_of_the_volume_or_refused() {
             ("data", "cat /part/file", "content\n"),
             ("link/file", "cat /part", "content\n"),
             ("data/deep", "touch /part/new; ls /part", "new\n"),
+            ("made/for/it", "stat -c %a /part", "1775\n"),
         ]
         .into_iter()
         .enumerate()
@@ -107,11 +114,12 @@ fn a_sub_path_is_a_file_or_folder_of_the_volume_or_refused() {
         let mut spec = bed.container("p", "closed", "touch /part/no");
         spec.mounts.push(sub_path(&volume, "data", true));
         assert!(bed.run(spec).0.contains("Read-only file system"));
-        for (number, path) in ["out", "../outside", "/etc", "gone"].into_iter().enumerate() {
+        for (number, path) in ["out", "../outside", "/etc", "out/new"].into_iter().enumerate() {
             let mut spec = bed.container("p", &format!("r{number}"), "true");
             spec.mounts.push(sub_path(&volume, path, false));
             let refused = bed.start(spec).err().unwrap();
-            assert_eq!(refused.kind, RefusalKind::Mount, "{path}: {refused}");
+            assert_eq!(refused.kind, RefusalKind::Part, "{path}: {refused}");
+            assert!(!bed.folder.join("outside/new").exists(), "{path}");
             // It says nothing about the host.
             assert!(!refused.to_string().contains("outside"), "{refused}");
         }

@@ -248,7 +248,9 @@ fn not_started(
 /// What a container waits with that the holder refused: whether the pod or the machine is at fault.
 const fn reason_of(refusal: RefusalKind) -> &'static str {
     match refusal {
-        RefusalKind::NotPermitted | RefusalKind::BadRequest => "CreateContainerConfigError",
+        RefusalKind::NotPermitted | RefusalKind::BadRequest | RefusalKind::Part => {
+            "CreateContainerConfigError"
+        }
         _ => "CreateContainerError",
     }
 }
@@ -370,6 +372,7 @@ mod tests {
         let mended = "CreateContainerConfigError";
         assert_eq!(reason_of(RefusalKind::NotPermitted), mended);
         assert_eq!(reason_of(RefusalKind::BadRequest), mended);
+        assert_eq!(reason_of(RefusalKind::Part), mended);
         assert_eq!(reason_of(RefusalKind::Machine), "CreateContainerError");
         assert_eq!(reason_of(RefusalKind::Mount), "CreateContainerError");
     }

@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
-use trainyard_holder::protocol::{ContainerSpec, Refusal, RefusalKind};
+use trainyard_holder::protocol::{ContainerSpec, Isolation, Refusal, RefusalKind};
+use trainyard_holder::sweep::sweep;
 use trainyard_image::{Image, PullPolicy};
 
 use super::container::Obstacle;
 use super::root::{self, Hosts, PodFiles, Root};
-use super::{Context, Live, Run, limits, loopback, security, tidy};
+use super::{Context, Live, Run, limits, loopback, message, security, views};
 use crate::env;
 use crate::events::Weight;
 use crate::logs::{self, LogFile, LogSource, Lost, PodPlace};
@@ -29,8 +30,6 @@ use crate::yard::{Begun, Exit, Exited};
 /// Lines and bytes of a log that stand in for a termination message.
 const LAST_LINES: u64 = 80;
 const LAST_BYTES: usize = 2048;
-/// Longest termination message.
-const MESSAGE_MAX: usize = 4096;
 /// A log may lag behind the end of what wrote it by this much.
 const LOG_LAG: Duration = Duration::from_secs(2);
 /// Annotation with further Python packages.
@@ -147,7 +146,12 @@ async fn compose(
     let path = container.termination_message_path.as_deref().unwrap_or("/dev/termination-log");
     let termination = (made.termination.as_path(), Path::new(path));
     let changes = folder.join("changes");
-    let root = root::root(image, &user, made.files, termination, &changes, volumes);
+    let mut views = image.root.clone();
+    // Plain processes see the machine's files where they lie.
+    if context.shared.isolation == Isolation::Namespaces {
+        views = views::resolved(&views, &context.shared.written).map_err(|e| machine(&e))?;
+    }
+    let root = root::root(&views, &user, made.files, termination, &changes, volumes);
     let Root { base, mounts } = loopback::possible(context.shared, root);
     for changes in root::overlay_folders(&mounts) {
         fs::create_dir_all(changes).map_err(|error| machine(&located(changes, &error)))?;
@@ -432,7 +436,7 @@ impl Launched {
                 tracing::warn!(container = self.id, "its log was still open after it had ended");
             }
         }
-        let mut message = read_start(&self.termination, MESSAGE_MAX);
+        let mut message = message::left(&self.termination);
         let falls_back =
             container.termination_message_policy.as_deref() == Some("FallbackToLogsOnError");
         if message.is_empty() && falls_back && exit_code != 0 {
@@ -441,15 +445,10 @@ impl Launched {
         }
         // The next run gets a folder of its own; what this one wrote is gone, as in any container.
         let folder = self.folder;
-        let removed = tokio::task::spawn_blocking(move || tidy::remove(&folder)).await;
+        let removed = tokio::task::spawn_blocking(move || sweep(&folder)).await;
         if let Ok(Err(error)) = removed {
             tracing::debug!(%error, "a run's folder is left to its pod's end");
         }
         message
     }
-}
-
-fn read_start(path: &Path, max: usize) -> String {
-    let bytes = fs::read(path).unwrap_or_default();
-    String::from_utf8_lossy(&bytes[..bytes.len().min(max)]).into_owned()
 }

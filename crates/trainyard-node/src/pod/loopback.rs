@@ -2,7 +2,7 @@
 //! address and names of its own. For machines where network namespaces cannot be had.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Pod;
@@ -61,7 +61,10 @@ pub(crate) fn possible(shared: &Shared, root: Root) -> Root {
                 Mount::Bind { source, target, .. } => {
                     source != target && !target.starts_with(TOKENS) && !is_pods_own(target)
                 }
-                Mount::SubPath { .. } => true,
+                Mount::Volume { place, part, target, .. } => {
+                    let is_there = place == target && part.as_os_str().is_empty();
+                    !is_there && !target.starts_with(TOKENS) && !is_pods_own(target)
+                }
                 Mount::Overlay { lower, target, .. } => lower != target,
                 _ => false,
             });
@@ -90,12 +93,18 @@ pub(crate) fn write_hosts(context: &Context<'_>, pod: &Pod) -> io::Result<PathBu
 /// Puts a text in a file's place without emptying it first: whoever looks up a name meanwhile would find
 /// none.
 fn overwrite(path: &Path, text: &str) -> io::Result<()> {
-    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+    let mut file =
+        fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    // No more of it than that: the pod may write to it, as much as it likes.
+    let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
+    let mut old = Vec::new();
+    (&file).take(length.saturating_add(1)).read_to_end(&mut old)?;
+    if old == text.as_bytes() {
         return Ok(());
     }
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    file.rewind()?;
     file.write_all(text.as_bytes())?;
-    file.set_len(u64::try_from(text.len()).unwrap_or(u64::MAX))
+    file.set_len(length)
 }
 
 /// Keeps a pod's names true; never returns.
@@ -109,5 +118,25 @@ pub(crate) async fn follow_names(context: &Context<'_>, pod: &Pod) -> std::conve
         if let Err(error) = write_hosts(context, pod) {
             tracing::warn!(pod = context.live.name, %error, "its names could not be written");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Compared whole with what it should hold, such a file took as much of the agent's memory as its pod
+    // liked.
+    #[test]
+    fn a_pods_names_are_written_again_whatever_it_made_of_them() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("hosts");
+        for text in ["one\n", "one\ntwo\n", "two\n", "two\n"] {
+            overwrite(&path, text).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        fs::File::options().append(true).open(&path).unwrap().set_len(1 << 42).unwrap();
+        overwrite(&path, "two\n").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), 4);
     }
 }

@@ -11,6 +11,7 @@ mod launch;
 mod limits;
 mod live;
 mod loopback;
+mod message;
 mod probing;
 mod reach;
 mod report;
@@ -19,6 +20,7 @@ mod security;
 mod stop;
 mod tidy;
 mod unsupported;
+mod views;
 mod worker;
 
 use k8s_openapi::api::core::v1::Container;

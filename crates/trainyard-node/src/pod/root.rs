@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use trainyard_holder::protocol::{Mount, User};
-use trainyard_image::{Image, SystemView, View, ViewMode, system_views};
+use trainyard_image::{SystemView, View, ViewMode, system_views};
 
 /// Where pods are given their token.
 pub(crate) const TOKENS: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -45,7 +45,7 @@ pub(crate) struct Root {
 
 /// Everything that is mounted.
 pub(crate) fn root(
-    image: &Image,
+    views: &[View],
     user: &User,
     files: PodFiles,
     termination: (&Path, &Path),
@@ -54,7 +54,7 @@ pub(crate) fn root(
 ) -> Root {
     let mut base = Vec::new();
     let mut mounts = Vec::new();
-    for (number, view) in image.root.iter().enumerate() {
+    for (number, view) in views.iter().enumerate() {
         match view {
             View::System => {
                 let views = system_views(user.uid, user.gid).into_iter().map(system);
@@ -108,14 +108,12 @@ fn writable(source: &Path, target: &Path) -> Mount {
 }
 
 fn directory(source: &Path, target: &Path, mode: ViewMode, changes: &Path) -> Mount {
-    let (source, target) = (source.to_owned(), target.to_owned());
-    match mode {
-        ViewMode::ReadOnly => Mount::Bind { source, target, read_only: true },
-        ViewMode::Writable => Mount::Bind { source, target, read_only: false },
-        ViewMode::PrivateCopy => {
-            Mount::Overlay { lower: source, target, changes: changes.to_owned() }
-        }
+    let (place, target) = (source.to_owned(), target.to_owned());
+    if mode == ViewMode::PrivateCopy {
+        return Mount::Overlay { lower: place, target, changes: changes.to_owned() };
     }
+    let (name, part) = (target.display().to_string(), PathBuf::new());
+    Mount::Volume { name, place, part, target, read_only: mode == ViewMode::ReadOnly }
 }
 
 fn system(view: SystemView) -> Mount {
@@ -140,21 +138,7 @@ pub(crate) fn overlay_folders(mounts: &[Mount]) -> impl Iterator<Item = &Path> {
 mod tests {
     use super::*;
 
-    fn image(root: Vec<View>) -> Image {
-        Image {
-            id: String::new(),
-            reference: String::new(),
-            entrypoint: Vec::new(),
-            cmd: Vec::new(),
-            env: Vec::new(),
-            working_dir: "/".into(),
-            user: None,
-            root,
-            note: String::new(),
-        }
-    }
-
-    fn composed(image: &Image, run: &str, volumes: Vec<Mount>) -> Root {
+    fn composed(image: &[View], run: &str, volumes: Vec<Mount>) -> Root {
         let files = PodFiles {
             hosts: Hosts::Text(format!("of {run}")),
             resolv: String::new(),
@@ -177,7 +161,7 @@ mod tests {
 
     #[test]
     fn containers_of_one_image_begin_with_the_same() {
-        let image = image(vec![View::System, packages()]);
+        let image = [View::System, packages()];
         let (one, two) = (composed(&image, "one", vec![]), composed(&image, "two", vec![]));
         assert_eq!(one.base, two.base);
         for place in ["/usr", "/etc", "/etc/hosts", "/etc/passwd", "/packages", "/dev"] {
@@ -196,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_place_for_a_token_is_made_only_with_one() {
-        let image = image(vec![View::System]);
+        let image = [View::System];
         let at = |target: &str| writable(Path::new("/state/volume"), Path::new(target));
         let other = composed(&image, "one", vec![at("/data")]);
         let token = composed(&image, "two", vec![at(TOKENS), at("/etc/hosts")]);
@@ -208,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_lies_under_the_system_is_mounted_before_it() {
-        let image = image(vec![packages(), View::System]);
+        let image = [packages(), View::System];
         let root = composed(&image, "one", vec![]);
         assert!(root.base.is_empty());
         let at = |target| root.mounts.iter().position(is_at(target));

@@ -1,9 +1,6 @@
-//! Clears away what containers leave: the folders of their runs, and the oldest logs of all pods when
-//! together they take more than they may.
+//! Clears away what containers leave: the oldest logs of all pods when together they take more than they
+//! may.
 
-use std::fs::{self, Permissions};
-use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,50 +45,4 @@ fn is_needed(shared: &Shared, log: &Path) -> bool {
     let record = live.record();
     let restarts = record.find(logged.container).map_or(0, |container| container.restarts);
     !live.is_settled() && i64::from(logged.restart) + 1 >= i64::from(restarts)
-}
-
-/// Removes the folder of a run that has ended.
-pub(crate) fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(folder);
-            fs::remove_dir_all(folder)
-        }
-        other => other,
-    }
-}
-
-/// Programs may leave folders that not even their owner may enter; so does the kernel, beside the
-/// changes of an overlay.
-fn open_up(folder: &Path) {
-    let mut next = vec![folder.to_owned()];
-    while let Some(folder) = next.pop() {
-        // One that cannot be opened is what the removal will stumble over and name.
-        let _ = fs::set_permissions(&folder, Permissions::from_mode(0o700));
-        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-        next.extend(
-            entries
-                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-                .map(|entry| entry.path()),
-        );
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_goes_whatever_the_modes_in_it() {
-        let base = tempfile::tempdir().unwrap();
-        let folder = base.path().join("run");
-        fs::create_dir_all(folder.join("work/work/deep")).unwrap();
-        fs::create_dir_all(folder.join("other")).unwrap();
-        std::os::unix::fs::symlink("/", folder.join("other/link")).unwrap();
-        for closed in ["work/work", "work"] {
-            fs::set_permissions(folder.join(closed), Permissions::from_mode(0o0)).unwrap();
-        }
-        remove(&folder).unwrap();
-        assert!(!folder.exists());
-    }
 }

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec, Volume};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use trainyard_holder::protocol::{Cgroups, Limits, PodSpec as Sandbox};
+use trainyard_holder::sweep::sweep;
 
 use super::container::{Role, grace_of, keep};
 use super::launch::make_ahead;
@@ -222,8 +223,7 @@ async fn prepared_volumes(shared: &Shared, live: &Live, pod: &Pod, facts: &Facts
     loop {
         let folders = shared.folders(&live.uid);
         match Box::pin(volumes::prepare(pod, facts, &objects, &folders)).await {
-            Ok(mut volumes) => {
-                volumes.look_through(shared.yard.root());
+            Ok(volumes) => {
                 for notice in volumes.notices() {
                     shared.events.pod(pod, None, Weight::Normal, "VolumeStandIn", notice.clone());
                 }
@@ -352,7 +352,7 @@ async fn clear_up(shared: &Shared, live: &Live, address: Option<Ipv4Addr>) {
     // Of a pod that never came to a sandbox the holder knows nothing; its volumes may be there.
     let folder = shared.folders(&live.uid).ephemeral;
     if folder.exists() && !shared.holder_ended() {
-        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
+        let removed = tokio::task::spawn_blocking(move || sweep(&folder)).await;
         if let Ok(Err(error)) = removed {
             tracing::error!(pod, namespace, %error, "a pod's folder could not be removed");
         }

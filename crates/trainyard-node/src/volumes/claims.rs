@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 
 use crate::objects::Objects;
 use crate::volumes::reclaim::{self, Note};
+use crate::volumes::written::{Found, Written};
 use crate::volumes::{VolumeError, host_path, kinds, write};
 
 const PROTECTED: &str = "kubernetes.io/pvc-protection";
@@ -39,6 +40,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) folder: &'a Path,
     /// The cluster whose claim it is, where that is known.
     pub(crate) cluster: Option<&'a str>,
+    /// Folders of the machine that pods write to.
+    pub(crate) written: &'a Written,
 }
 
 /// Where a volume's data is.
@@ -89,7 +92,7 @@ async fn found<O: Objects>(wanted: Wanted<'_>, objects: &O) -> Result<Backing, S
                 "failed to fetch PV {name} from API server: persistentvolumes {name:?} not found"
             )
         })?;
-    let (kind, read_only) = match lying(&claim, &volume, name)? {
+    let (kind, read_only) = match lying(&claim, &volume, name, wanted.written)? {
         Lying::There(backing) => return Ok(backing),
         Lying::Elsewhere { kind, read_only } => (kind, read_only),
     };
@@ -148,6 +151,7 @@ fn lying(
     claim: &PersistentVolumeClaim,
     volume: &PersistentVolume,
     name: &str,
+    written: &Written,
 ) -> Result<Lying, String> {
     let spec = volume.spec.clone().unwrap_or_default();
     let Some(reference) = &spec.claim_ref else {
@@ -168,13 +172,18 @@ fn lying(
         ));
     }
     if let Some(source) = &spec.host_path {
-        let path = host_path::checked(&source.path, source.type_.as_deref().unwrap_or_default())?;
+        let kind = source.type_.as_deref().unwrap_or_default();
+        let path = host_path::checked(&source.path, kind, written)?;
         let backing = Backing { path, read_only: false, owned: false, notice: None };
         return Ok(Lying::There(backing));
     }
     if let Some(source) = &spec.local {
-        let path = fs::canonicalize(&source.path)
-            .map_err(|e| format!("path {:?} of PV {name} cannot be used: {e}", source.path))?;
+        let unusable =
+            |e: std::io::Error| format!("path {:?} of PV {name} cannot be used: {e}", source.path);
+        let path = match written.find(Path::new(&source.path)).map_err(unusable)? {
+            Found::There(_, path) => path,
+            Found::Missing(..) => return Err(unusable(std::io::ErrorKind::NotFound.into())),
+        };
         return Ok(Lying::There(Backing { path, read_only: false, owned: true, notice: None }));
     }
     let (kind, read_only) = kinds::of_persistent(&spec);

@@ -8,6 +8,7 @@ use serde_json::{Value, from_value, json};
 
 use super::{Backing, Wanted, backing};
 use crate::objects::memory::MemoryObjects;
+use crate::volumes::Written;
 
 fn claim() -> Value {
     json!({
@@ -31,7 +32,8 @@ fn objects(claim: Value, volume: Value) -> MemoryObjects {
 }
 
 async fn asked(objects: &MemoryObjects, folder: &Path) -> Result<Backing, String> {
-    let wanted = Wanted { namespace: "ns", claim: "data", only_for: None, folder, cluster: None };
+    let (only_for, cluster, written) = (None, None, &Written::default());
+    let wanted = Wanted { namespace: "ns", claim: "data", only_for, folder, cluster, written };
     backing(wanted, objects).await.map_err(|e| e.to_string())
 }
 
@@ -114,8 +116,8 @@ async fn a_pods_own_claim_must_be_its_own() {
     let pod: Pod =
         from_value(json!({"metadata": {"name": "p", "namespace": "ns", "uid": "p-1"}})).unwrap();
     let only_for = Some(&pod);
-    let wanted =
-        Wanted { namespace: "ns", claim: "data", only_for, folder: &folder, cluster: Some("k") };
+    let (folder, cluster, written) = (&*folder, Some("k"), &Written::default());
+    let wanted = Wanted { namespace: "ns", claim: "data", only_for, folder, cluster, written };
     let nfs = || volume("nfs", &json!({"server": "s", "path": "/x"}));
     let error = backing(wanted, &objects(claim(), nfs())).await.unwrap_err().to_string();
     assert!(error.ends_with("PVC ns/data was not created for pod ns/p (pod is not owner)"));

@@ -3,12 +3,17 @@
 //! Must not know how memory-backed ones are mounted.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::{Container, Pod};
+use rustix::fs::{FileType, Stat};
 use trainyard_api::quantity::{self, Quantity};
+use trainyard_holder::beneath;
+
+use crate::volumes::walk;
 
 /// What a memory-backed folder may hold: its own limit, the pod's memory limit or the node's memory,
 /// whichever is least.
@@ -40,24 +45,28 @@ fn pod_limit(pod: &Pod) -> Option<Quantity> {
     before?.into_iter().chain([together]).max()
 }
 
-/// Bytes a folder takes on the disk, without following links; what vanishes meanwhile counts nothing.
+/// Bytes a folder takes on the disk, without following links; what vanishes meanwhile counts nothing,
+/// nor does what cannot be looked at. Folders nested deeper than anybody needs hide nothing: they take
+/// more than any limit.
 pub(crate) fn used(root: &Path) -> u64 {
+    // A walk holds many descriptors open: one at a time.
+    static WALK: Mutex<()> = Mutex::new(());
+    let _one = WALK.lock().unwrap_or_else(PoisonError::into_inner);
+    let Ok(top) = beneath::real(root) else { return 0 };
     let mut bytes = 0_u64;
     let mut linked = HashSet::new();
-    let mut waiting = vec![root.to_owned()];
-    while let Some(folder) = waiting.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            // Of the entry itself, not of what a link points to.
-            let Ok(seen) = entry.metadata() else { continue };
-            if seen.is_dir() {
-                waiting.push(entry.path());
-            } else if seen.nlink() > 1 && !linked.insert((seen.dev(), seen.ino())) {
-                continue;
-            }
-            bytes = bytes.saturating_add(seen.blocks().saturating_mul(512));
+    let add = |_: &OwnedFd, seen: &Stat| {
+        let is_folder = FileType::from_raw_mode(seen.st_mode).is_dir();
+        if is_folder || seen.st_nlink < 2 || linked.insert((seen.st_dev, seen.st_ino)) {
+            let blocks = u64::try_from(seen.st_blocks).unwrap_or(0);
+            bytes = bytes.saturating_add(blocks.saturating_mul(512));
         }
+        Ok(())
+    };
+    match walk::below(&top, add, |_| Ok(())) {
+        Err(error) if error.kind() == io::ErrorKind::Other => u64::MAX,
+        _ => bytes,
     }
-    bytes
 }
 
 #[cfg(test)]
@@ -110,5 +119,61 @@ mod tests {
         std::os::unix::fs::symlink("/usr", root.join("out")).unwrap();
         std::os::unix::fs::symlink(".", root.join("loop")).unwrap();
         assert!(used(root) < once + 100_000);
+    }
+
+    // By their paths, files below some four thousand letters of folders could not be found: a pod kept
+    // there whatever it liked.
+    #[test]
+    fn nothing_is_hidden_by_depth() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("v");
+        fs::create_dir(&root).unwrap();
+        let flags = rustix::fs::OFlags::RDONLY;
+        let mut here = rustix::fs::open(&root, flags, rustix::fs::Mode::empty()).unwrap();
+        let name = "n".repeat(200);
+        for depth in 0..40 {
+            if depth == 30 {
+                let new = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
+                let file = rustix::fs::openat(&here, "f", new, rustix::fs::Mode::RWXU).unwrap();
+                rustix::io::write(&file, &[1; 100_000]).unwrap();
+            }
+            rustix::fs::mkdirat(&here, &*name, rustix::fs::Mode::RWXU).unwrap();
+            here = rustix::fs::openat(&here, &*name, flags, rustix::fs::Mode::empty()).unwrap();
+        }
+        let seen = used(&root);
+        assert!((100_000..1_000_000).contains(&seen), "{seen}");
+        for _ in 0..200 {
+            rustix::fs::mkdirat(&here, "d", rustix::fs::Mode::RWXU).unwrap();
+            here = rustix::fs::openat(&here, "d", flags, rustix::fs::Mode::empty()).unwrap();
+        }
+        assert_eq!(used(&root), u64::MAX);
+        trainyard_holder::sweep::sweep(&root).unwrap();
+    }
+
+    // By its path, a folder that was exchanged for a link between two looks was that link's folder, and
+    // what is in there was counted.
+    #[test]
+    fn a_folder_that_is_exchanged_for_a_link_is_never_left() {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("v/a")).unwrap();
+        fs::create_dir(root.join("outside")).unwrap();
+        fs::write(root.join("outside/large"), vec![1; 1_000_000]).unwrap();
+        std::os::unix::fs::symlink("../outside", root.join("v/b")).unwrap();
+        let (a, b) = (root.join("v/a"), root.join("v/b"));
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    renameat_with(CWD, &a, CWD, &b, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            let most = (0..5000).map(|_| used(&root.join("v"))).max();
+            done.store(true, Ordering::Relaxed);
+            assert!(most.is_some_and(|most| most > 0 && most < 500_000), "{most:?}");
+        });
     }
 }

@@ -1,14 +1,29 @@
 //! Paths of this machine that a pod asks for by name, with the kubelet's checks and words.
 //!
-//! Must not know pods.
+//! What is checked is what was found, held open, not whatever its name leads to a moment later. Must not
+//! know pods.
 
-use std::fs::{self, DirBuilder, FileType, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, mkdirat, openat};
+use rustix::io::Errno;
+use trainyard_holder::beneath;
+
+use crate::volumes::written::{Found, Written};
+
+const REAL_FOLDER: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const NEW_FILE: OFlags = OFlags::WRONLY
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// Checks that the path is what its type says, makes it where that says so, and tells where it
 /// really is.
-pub(crate) fn checked(path: &str, kind: &str) -> Result<PathBuf, String> {
+pub(crate) fn checked(path: &str, kind: &str, written: &Written) -> Result<PathBuf, String> {
     let place = Path::new(path);
     if !place.is_absolute() {
         return Err(format!("invalid HostPath `{path}`: must be an absolute path"));
@@ -16,42 +31,79 @@ pub(crate) fn checked(path: &str, kind: &str) -> Result<PathBuf, String> {
     if path.split('/').any(|part| part == "..") {
         return Err(format!("invalid HostPath `{path}`: must not contain '..'"));
     }
-    let found = fs::metadata(place).ok().map(|m| m.file_type());
-    let is = |test: fn(&FileType) -> bool, what: &str| match &found {
-        Some(kind) if test(kind) => Ok(()),
-        _ => Err(format!("hostPath type check failed: {path} is not {what}")),
-    };
-    match kind {
-        // A container runtime makes what is not there.
-        "" | "DirectoryOrCreate" if found.is_none() => make_folder(place)?,
-        "" => {}
-        "DirectoryOrCreate" | "Directory" => is(FileType::is_dir, "a directory")?,
-        "FileOrCreate" if found.is_none() => make_file(place)?,
-        "FileOrCreate" | "File" => is(FileType::is_file, "a file")?,
-        "Socket" => is(FileType::is_socket, "a socket file")?,
-        "CharDevice" => is(FileType::is_char_device, "a character device")?,
-        "BlockDevice" => is(FileType::is_block_device, "a block device")?,
+    let wanted = match kind {
+        "" => None,
+        "DirectoryOrCreate" | "Directory" => Some((FileType::Directory, "a directory")),
+        "FileOrCreate" | "File" => Some((FileType::RegularFile, "a file")),
+        "Socket" => Some((FileType::Socket, "a socket file")),
+        "CharDevice" => Some((FileType::CharacterDevice, "a character device")),
+        "BlockDevice" => Some((FileType::BlockDevice, "a block device")),
         other => return Err(format!("{other} is an invalid volume type")),
+    };
+    let failed = |error: &io::Error| match (kind, wanted) {
+        // A container runtime makes what is not there.
+        ("" | "DirectoryOrCreate", _) => format!("mkdir {path}: {error}"),
+        ("FileOrCreate", _) => format!("open {path}: {error}"),
+        (_, Some((_, what))) if error.kind() != io::ErrorKind::PermissionDenied => {
+            format!("hostPath type check failed: {path} is not {what}")
+        }
+        _ => format!("{path}: {error}"),
+    };
+    let (found, real) = match (written.find(place).map_err(|error| failed(&error))?, kind) {
+        (Found::There(found, real), _) => (found, real),
+        (Found::Missing(above, rest), "" | "DirectoryOrCreate") => {
+            folders(above, &rest).and_then(located).map_err(|error| failed(&error))?
+        }
+        (Found::Missing(above, rest), "FileOrCreate") => {
+            file(&above, &rest).and_then(located).map_err(|error| failed(&error))?
+        }
+        (Found::Missing(..), _) => return Err(failed(&Errno::NOENT.into())),
+    };
+    let status = fstat(&found).map_err(|error| failed(&error.into()))?;
+    match wanted {
+        Some((wanted, what)) if FileType::from_raw_mode(status.st_mode) != wanted => {
+            Err(format!("hostPath type check failed: {path} is not {what}"))
+        }
+        _ => Ok(real),
     }
-    fs::canonicalize(place).map_err(|e| format!("{path}: {e}"))
 }
 
-fn make_folder(path: &Path) -> Result<(), String> {
-    let made = DirBuilder::new().recursive(true).mode(0o755).create(path);
-    made.map_err(|e| format!("mkdir {}: {e}", path.display()))
+fn located(place: OwnedFd) -> io::Result<(OwnedFd, PathBuf)> {
+    let path = beneath::path_of(&place)?;
+    Ok((place, path))
 }
 
-fn make_file(path: &Path) -> Result<(), String> {
-    let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(path);
-    made.map(drop).map_err(|e| format!("open {}: {e}", path.display()))
+/// Makes folders one below the other. Whatever somebody else puts in their place is not followed.
+fn folders(mut above: OwnedFd, rest: &Path) -> io::Result<OwnedFd> {
+    for part in rest.components() {
+        let Component::Normal(name) = part else { return Err(Errno::INVAL.into()) };
+        match mkdirat(&above, name, Mode::from_raw_mode(0o755)) {
+            Err(Errno::EXIST) => {}
+            made => made?,
+        }
+        above = openat(&above, name, REAL_FOLDER, Mode::empty())?;
+    }
+    Ok(above)
+}
+
+fn file(above: &OwnedFd, rest: &Path) -> io::Result<OwnedFd> {
+    if rest.components().count() != 1 {
+        return Err(Errno::NOENT.into());
+    }
+    Ok(openat(above, rest, NEW_FILE, Mode::from_raw_mode(0o644))?)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::checked;
+    use super::{Written, checked as checked_with};
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
+    use std::path::PathBuf;
+
+    fn checked(path: &str, kind: &str) -> Result<PathBuf, String> {
+        checked_with(path, kind, &Written::default())
+    }
 
     #[test]
     fn each_type_takes_what_it_names_and_refuses_the_rest() {

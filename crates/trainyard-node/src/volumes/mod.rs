@@ -14,13 +14,14 @@ mod payload;
 mod prepare;
 mod projected;
 mod reclaim;
-mod sub_path;
 mod tokens;
+mod walk;
 mod write;
+mod written;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -35,6 +36,7 @@ pub(crate) use error::VolumeError;
 pub(crate) use prepare::prepare;
 pub(crate) use reclaim::sweep;
 pub(crate) use tokens::Renewal;
+pub(crate) use written::{Found, Written};
 
 /// Where volumes are kept.
 #[derive(Debug, Clone)]
@@ -45,6 +47,8 @@ pub(crate) struct Folders {
     pub(crate) claims: PathBuf,
     /// The cluster whose claims they are, where that is known.
     pub(crate) cluster: Option<String>,
+    /// Those of the machine that pods write to.
+    pub(crate) written: Arc<Written>,
 }
 
 /// A pod's volumes, made.
@@ -53,7 +57,6 @@ pub(crate) struct Volumes {
     entries: BTreeMap<String, Entry>,
     notices: Vec<String>,
     tokens: Mutex<Vec<TokenInVolume>>,
-    holder_root: Option<PathBuf>,
 }
 
 /// One volume.
@@ -89,12 +92,6 @@ impl Volumes {
     pub(crate) fn memory(&self) -> Vec<MemoryVolume> {
         let in_memory = self.entries.values().filter(|e| e.in_memory);
         in_memory.map(|e| MemoryVolume { path: e.path.clone(), size: e.memory_size }).collect()
-    }
-
-    /// Tells under which path this process sees the holder's root (`/proc/PID/root`), through which
-    /// alone `subPath` of a memory-backed volume can be made.
-    pub(crate) fn look_through(&mut self, holder_root: PathBuf) {
-        self.holder_root = Some(holder_root);
     }
 
     /// Says which volume holds more than it may, if one does. Reads the disk.

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Container, VolumeMount};
 use trainyard_holder::protocol::Mount;
 
 use crate::env::{Environment, expand};
-use crate::volumes::{Entry, VolumeError, Volumes, sub_path};
+use crate::volumes::{VolumeError, Volumes};
 
 impl Volumes {
     /// The mounts of a container, parents before what lies below them.
@@ -27,65 +27,33 @@ impl Volumes {
             let target = target(&wanted.mount_path, &container.name)?;
             let read_only = entry.read_only || wanted.read_only.unwrap_or(false);
             let depth = target.components().count();
-            let volume = entry.path.clone();
-            mounts.push(match self.sub_path(entry, wanted, container, env)? {
-                Some(path) => (depth, Mount::SubPath { volume, path, target, read_only }),
-                None => (depth, Mount::Bind { source: volume, target, read_only }),
-            });
+            let part = part(wanted, env)?;
+            let (name, place) = (wanted.name.clone(), entry.path.clone());
+            mounts.push((depth, Mount::Volume { name, place, part, target, read_only }));
         }
         // Stable: of two on the same path the later one lies on top, as written.
         mounts.sort_by_key(|(depth, _)| *depth);
         Ok(mounts.into_iter().map(|(_, mount)| mount).collect())
     }
+}
 
-    /// The part of a volume that is wanted, made where it is not there; none if it is the whole.
-    fn sub_path(
-        &self,
-        entry: &Entry,
-        wanted: &VolumeMount,
-        container: &Container,
-        env: &Environment,
-    ) -> Result<Option<PathBuf>, VolumeError> {
-        let expression = wanted.sub_path_expr.as_deref().filter(|e| !e.is_empty());
-        let inside = match expression {
-            Some(expression) => expanded(expression, env)?,
-            None => wanted.sub_path.clone().unwrap_or_default(),
-        };
-        if inside.is_empty() {
-            return Ok(None);
-        }
-        if inside.starts_with('/') {
-            let text = format!("error SubPath `{inside}` must not be an absolute path");
-            return Err(VolumeError::Mount(text));
-        }
-        if inside.split('/').any(|part| part == "..") {
-            let text = format!("unable to provision SubPath `{inside}`: must not contain '..'");
-            return Err(VolumeError::Mount(text));
-        }
-        // Why is not told to the pod: it could learn about this machine by it.
-        let failed = |_| {
-            let (volume, container) = (&wanted.name, &container.name);
-            VolumeError::Mount(format!(
-                "failed to prepare subPath for volumeMount {volume:?} of container {container:?}"
-            ))
-        };
-        let seen = self.seen(entry).ok_or_else(|| {
-            VolumeError::Mount(format!(
-                "subPath of the memory-backed volume {:?} cannot be reached here: use a volume on disk, or no subPath",
-                wanted.name
-            ))
-        })?;
-        sub_path::ensure(&seen, &inside).map(Some).map_err(failed)
+/// The part of a volume that is wanted; empty if it is the whole. The holder finds or makes it when it
+/// mounts it: what is there now says nothing about what will be there then.
+fn part(wanted: &VolumeMount, env: &Environment) -> Result<PathBuf, VolumeError> {
+    let expression = wanted.sub_path_expr.as_deref().filter(|e| !e.is_empty());
+    let inside = match expression {
+        Some(expression) => expanded(expression, env)?,
+        None => wanted.sub_path.clone().unwrap_or_default(),
+    };
+    if inside.starts_with('/') {
+        let text = format!("error SubPath `{inside}` must not be an absolute path");
+        return Err(VolumeError::Mount(text));
     }
-
-    /// Where this process sees a volume. Memory is mounted in the holder's view alone.
-    fn seen(&self, entry: &Entry) -> Option<PathBuf> {
-        if !entry.in_memory {
-            return Some(entry.path.clone());
-        }
-        let below = entry.path.strip_prefix("/").unwrap_or(&entry.path);
-        self.holder_root.as_ref().map(|root| root.join(below))
+    if inside.split('/').any(|part| part == "..") {
+        let text = format!("unable to provision SubPath `{inside}`: must not contain '..'");
+        return Err(VolumeError::Mount(text));
     }
+    Ok(inside.split('/').filter(|part| !matches!(*part, "" | ".")).collect())
 }
 
 fn expanded(expression: &str, env: &Environment) -> Result<String, VolumeError> {

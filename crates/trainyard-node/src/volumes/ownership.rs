@@ -1,20 +1,15 @@
 //! `fsGroup`: the files of a volume belong to a group, which may use them.
 //!
-//! A pod may be changing the volume meanwhile, so every file is held open, never named twice, and no
-//! link is followed. Must not know pods.
+//! A pod may be changing the volume meanwhile. Must not know pods, nor how a volume is walked.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, chmod, chownat, fstat, openat};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, chmod, chownat, fstat};
+use trainyard_holder::beneath;
 
-/// Folders below folders that are walked. Each level holds a descriptor open.
-const DEEPEST: usize = 128;
-
-const NO_LINK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+use crate::volumes::walk;
 
 /// How a volume is given to a group.
 #[derive(Debug, Clone, Copy)]
@@ -29,48 +24,17 @@ pub(crate) struct Grant {
 /// Gives everything in the volume to the group; the volume's folder last, so that a walk which was
 /// cut short is seen as such.
 pub(crate) fn give(root: &Path, grant: Grant) -> io::Result<()> {
-    let top = openat(CWD, root, NO_LINK, Mode::empty())?;
+    let top = beneath::real(root)?;
     if grant.only_on_mismatch && fits(&top, grant)? {
         return Ok(());
     }
     if FileType::from_raw_mode(fstat(&top)?.st_mode).is_dir() {
-        walk(&top, grant)?;
+        walk::below(&top, |file, seen| Ok(one(file, seen, grant)?), |error| Err(error.into()))?;
     }
-    Ok(one(&top, grant)?)
+    Ok(one(&top, &fstat(&top)?, grant)?)
 }
 
-fn walk(top: &OwnedFd, grant: Grant) -> io::Result<()> {
-    let mut open = vec![listing(top)?];
-    while let Some(folder) = open.last_mut() {
-        let Some(entry) = folder.next().transpose()? else {
-            open.pop();
-            continue;
-        };
-        if matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            continue;
-        }
-        let found = match openat(folder.fd()?, entry.file_name(), NO_LINK, Mode::empty()) {
-            Err(Errno::NOENT) => continue,
-            other => other?,
-        };
-        one(&found, grant)?;
-        if FileType::from_raw_mode(fstat(&found)?.st_mode).is_dir() {
-            if open.len() >= DEEPEST {
-                let text = format!("folders are nested more than {DEEPEST} deep");
-                return Err(io::Error::other(text));
-            }
-            open.push(listing(&found)?);
-        }
-    }
-    Ok(())
-}
-
-fn listing(folder: &OwnedFd) -> io::Result<Dir> {
-    Ok(Dir::new(openat(folder, ".", FOLDER, Mode::empty())?)?)
-}
-
-fn one(file: &OwnedFd, grant: Grant) -> rustix::io::Result<()> {
-    let seen = fstat(file)?;
+fn one(file: &OwnedFd, seen: &Stat, grant: Grant) -> rustix::io::Result<()> {
     chownat(file, "", None, Some(Gid::from_raw(grant.group)), AtFlags::EMPTY_PATH)?;
     let kind = FileType::from_raw_mode(seen.st_mode);
     if kind.is_symlink() {
@@ -81,7 +45,7 @@ fn one(file: &OwnedFd, grant: Grant) -> rustix::io::Result<()> {
         bits |= 0o2110;
     }
     // A descriptor that only names a file can be changed by its name under /proc alone.
-    chmod(format!("/proc/self/fd/{}", file.as_raw_fd()), Mode::from_raw_mode(bits))
+    chmod(beneath::by_descriptor(file), Mode::from_raw_mode(bits))
 }
 
 fn wanted_bits(grant: Grant) -> u32 {
@@ -164,5 +128,38 @@ mod tests {
         let grant = Grant { group, read_only: false, only_on_mismatch: false };
         let error = give(place.path(), grant).unwrap_err();
         assert!(error.to_string().contains("nested"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_that_is_exchanged_for_a_link_is_never_left() {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("v/a")).unwrap();
+        fs::create_dir(root.join("outside")).unwrap();
+        fs::write(root.join("outside/file"), "").unwrap();
+        symlink("../outside", root.join("v/b")).unwrap();
+        let before = seen(&root.join("outside/file"));
+        let (a, b) = (root.join("v/a"), root.join("v/b"));
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    renameat_with(CWD, &a, CWD, &b, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            for _ in 0..1000 {
+                let grant = Grant { group: 4321, read_only: false, only_on_mismatch: false };
+                give(&root.join("v"), grant).unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(seen(&root.join("outside/file")), before);
+        assert_ne!(seen(&root.join("outside")).0, 4321);
     }
 }

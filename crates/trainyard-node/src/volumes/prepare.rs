@@ -104,8 +104,9 @@ impl<'a, O: Objects> Preparation<'a, O> {
         }
         if let Some(source) = &volume.host_path {
             let kind = source.type_.as_deref().unwrap_or_default();
-            let checked = host_path::checked(&source.path, kind);
+            let checked = host_path::checked(&source.path, kind, &self.folders.written);
             let path = checked.map_err(|e| VolumeError::set_up(name, e))?;
+            self.is_written(name, &path);
             self.volumes.entries.insert(name.to_owned(), Entry { path, ..Entry::default() });
             return Ok(());
         }
@@ -219,16 +220,28 @@ impl<'a, O: Objects> Preparation<'a, O> {
             None => self.folders.claims.join(segment(name, namespace)?).join(segment(name, claim)?),
         };
         let cluster = self.folders.cluster.as_deref();
-        let wanted = Wanted { namespace, claim, only_for, folder: &folder, cluster };
+        let written = &self.folders.written;
+        let wanted = Wanted { namespace, claim, only_for, folder: &folder, cluster, written };
         let backing = Box::pin(claims::backing(wanted, self.objects)).await?;
         let read_only = read_only || backing.read_only;
         if backing.owned {
             self.give(name, &backing.path, read_only).await?;
         }
+        if !read_only {
+            self.is_written(name, &backing.path);
+        }
         self.volumes.notices.extend(backing.notice);
         let entry = Entry { path: backing.path, read_only, ..Entry::default() };
         self.volumes.entries.insert(name.to_owned(), entry);
         Ok(())
+    }
+
+    /// Notes that a folder of the machine is written to, if a container of the pod may.
+    fn is_written(&self, volume: &str, path: &Path) {
+        let mut mounts = containers(self.pod).flat_map(|c| c.volume_mounts.iter().flatten());
+        if mounts.any(|mount| mount.name == volume && mount.read_only != Some(true)) {
+            self.folders.written.add(path);
+        }
     }
 
     /// The place of a volume in the pod's own folder, with all links of the way there resolved.

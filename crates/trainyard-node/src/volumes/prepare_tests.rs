@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::Ipv4Addr;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
@@ -15,12 +16,13 @@ use trainyard_api::quantity::parse;
 use super::prepare;
 use crate::env::Facts;
 use crate::objects::memory::MemoryObjects;
-use crate::volumes::{Folders, VolumeError, Volumes};
+use crate::volumes::{Folders, VolumeError, Volumes, Written};
 
 struct World {
     _dir: tempfile::TempDir,
     root: PathBuf,
     objects: MemoryObjects,
+    written: Arc<Written>,
 }
 
 impl World {
@@ -39,7 +41,7 @@ impl World {
             ..Secret::default()
         };
         objects.secrets.insert("login".to_owned(), login);
-        Self { _dir: dir, root, objects }
+        Self { _dir: dir, root, objects, written: Arc::default() }
     }
 
     /// A pod whose one container mounts every volume.
@@ -69,6 +71,7 @@ impl World {
             ephemeral: self.root.join("pod"),
             claims: self.root.join("claims"),
             cluster: None,
+            written: Arc::clone(&self.written),
         };
         prepare(pod, &facts, &self.objects, &folders).await
     }
@@ -178,6 +181,31 @@ async fn failures_are_told_as_a_kubelet_tells_them() {
     }
     let hostile = json!([{"name": "../x", "emptyDir": {}}]);
     assert!(world.prepared(&World::pod(&hostile, &json!({}))).await.is_err());
+}
+
+// A link that one pod left in its `hostPath` made the folder inside it that another pod asked for any folder
+// of the machine.
+#[tokio::test]
+async fn what_a_pod_can_write_to_leads_no_other_pod_out_of_it() {
+    let world = World::new();
+    let host = |path: &str| json!([{"name": "h", "hostPath": {"path": world.root.join(path)}}]);
+    fs::create_dir_all(world.root.join("shared")).unwrap();
+    fs::create_dir(world.root.join("private")).unwrap();
+    let reader = json!({"containers": [{"name": "main", "volumeMounts": [
+        {"name": "h", "mountPath": "/m", "readOnly": true}]}]});
+    symlink("../private", world.root.join("shared/team")).unwrap();
+    world.prepared(&World::pod(&host("shared"), &reader)).await.unwrap();
+    // Nobody writes to it yet.
+    world.prepared(&World::pod(&host("shared/team"), &reader)).await.unwrap();
+    world.prepared(&World::pod(&host("shared"), &json!({}))).await.unwrap();
+    for path in ["shared/team", "shared/team/new"] {
+        let pod = World::pod(&host(path), &reader);
+        let error = world.prepared(&pod).await.unwrap_err().to_string();
+        assert!(error.ends_with("shared, which pods write to"), "{error}");
+    }
+    assert!(!world.root.join("private/new").exists());
+    world.prepared(&World::pod(&host("shared/own/new"), &json!({}))).await.unwrap();
+    assert!(world.root.join("shared/own/new").is_dir());
 }
 
 #[tokio::test]

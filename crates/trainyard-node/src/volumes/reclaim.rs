@@ -6,12 +6,13 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use k8s_openapi::api::core::v1::PersistentVolume;
 use serde::{Deserialize, Serialize};
+use trainyard_holder::sweep::sweep as remove;
 
 use crate::objects::{Objects, ObjectsError};
 
@@ -213,28 +214,12 @@ fn set_aside(folder: &Path) -> io::Result<()> {
 fn clear(gone: &Path) {
     for entry in fs::read_dir(gone).into_iter().flatten().flatten() {
         let path = entry.path();
-        open_up(&path);
-        if let Err(error) = fs::remove_dir_all(&path) {
+        if let Err(error) = remove(&path) {
             tracing::warn!(path = %path.display(), %error, "data of a claim that is gone is left");
         }
     }
     // Others refuse.
     let _ = fs::remove_dir(gone);
-}
-
-/// Whoever is not root cannot remove what is in a folder that may not be written, though it is theirs.
-fn open_up(folder: &Path) {
-    if rustix::process::geteuid().is_root() {
-        return;
-    }
-    let mut next = vec![folder.to_owned()];
-    while let Some(folder) = next.pop() {
-        // What stays closed is told of when it cannot be removed.
-        let _ = fs::set_permissions(&folder, fs::Permissions::from_mode(0o700));
-        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        next.extend(folders.map(|entry| entry.path()));
-    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use serde_json::{Value, json};
+use trainyard_holder::sweep::sweep;
 use trainyard_image::{Images, Settings, default_cache};
 
 use crate::cluster;
@@ -139,7 +140,7 @@ impl Clean {
         // A run that is under way holds its folder.
         let held = Places::open(root, &entry.name)?;
         if !self.dry_run {
-            fs::remove_dir_all(&entry.path).map_err(|error| {
+            sweep(&entry.path).map_err(|error| {
                 Failure::other(format!("removing {}", entry.path.display()), &error)
             })?;
         }
@@ -228,6 +229,8 @@ fn size(path: &Path, seen: &mut BTreeSet<(u64, u64)>) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -251,6 +254,9 @@ mod tests {
         let held = clean.run().unwrap_err();
         assert!(held.to_string().contains("under way"), "{held}");
         drop(places);
+        // A program leaves what it likes, as any user but root sees who cleans.
+        fs::create_dir_all(claim.join("closed/in")).unwrap();
+        fs::set_permissions(claim.join("closed"), fs::Permissions::from_mode(0o0)).unwrap();
         clean.run().unwrap();
         assert!(runs(root.path()).unwrap().is_empty());
         assert_eq!(clean.run().unwrap_err().exit_code(), 2);

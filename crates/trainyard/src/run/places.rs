@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
+use trainyard_holder::sweep::sweep;
 
 use crate::failure::Failure;
 use crate::yard::folder::Folder;
@@ -57,13 +58,9 @@ impl Places {
     /// Forgets what earlier runs have left: their claims and their logs.
     pub(crate) fn forget(&self) -> Result<(), Failure> {
         for folder in [self.claims(), self.folder.node().join("logs")] {
-            match fs::remove_dir_all(&folder) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    let doing = format!("removing {}", folder.display());
-                    return Err(Failure::other(doing, &error));
-                }
-                _ => {}
-            }
+            sweep(&folder).map_err(|error| {
+                Failure::other(format!("removing {}", folder.display()), &error)
+            })?;
         }
         Ok(())
     }

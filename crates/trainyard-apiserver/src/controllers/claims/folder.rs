@@ -1,6 +1,7 @@
 //! The folders that stand behind claims. Made and removed only directly inside the folder for claims,
 //! whatever a volume object says.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::PROVISIONER;
@@ -43,10 +44,10 @@ pub(super) fn make(path: &Path) -> Result<(), Error> {
 }
 
 /// Removes a folder with all that is in it. It may take its time.
-pub(super) async fn remove(path: PathBuf) -> Result<(), Error> {
+pub(super) async fn remove(path: PathBuf, by: fn(&Path) -> io::Result<()>) -> Result<(), Error> {
     let shown = path.clone();
-    let removed = tokio::task::spawn_blocking(move || match std::fs::remove_dir_all(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+    let removed = tokio::task::spawn_blocking(move || match by(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     });
     let failed = |source| Error::Folder { path: shown, source };
@@ -103,8 +104,9 @@ mod tests {
         make(&path).unwrap();
         make(&path).unwrap();
         std::fs::write(path.join("model"), "weights").unwrap();
-        remove(path.clone()).await.unwrap();
+        let by = |path: &Path| std::fs::remove_dir_all(path);
+        remove(path.clone(), by).await.unwrap();
         assert!(!path.exists());
-        remove(path).await.unwrap();
+        remove(path, by).await.unwrap();
     }
 }

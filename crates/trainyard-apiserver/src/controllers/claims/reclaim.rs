@@ -105,7 +105,7 @@ impl Controller {
             );
             return self.fail(path, volume, "VolumeFailedDelete", &message).await;
         };
-        if let Err(error) = folder::remove(place).await {
+        if let Err(error) = folder::remove(place, self.context.settings.remove_folder).await {
             self.fail(path, volume, "VolumeFailedDelete", &error.to_string()).await?;
             return Err(error);
         }

@@ -151,6 +151,13 @@ async fn last_words(stage: &Stage, _: &Agent) -> Result<()> {
     let pods = Pods::open(stage, "words").await?;
     let fall_back = json!({"containers": [{"terminationMessagePolicy": "FallbackToLogsOnError"}]});
     let own = json!({"containers": [{"terminationMessagePath": "/tmp/words"}]});
+    let volume = json!([{"name": "v", "mountPath": "/v"}]);
+    let link = json!({
+        "volumes": [{"name": "v", "emptyDir": {}}],
+        "initContainers": [{"name": "first", "image": "test", "volumeMounts": volume,
+            "command": ["ln", "-s", "/etc/passwd", "/v/words"]}],
+        "containers": [{"terminationMessagePath": "/v/words", "volumeMounts": volume}],
+    });
     let rows = [
         ("file", "printf done > /dev/termination-log", json!({}), "done"),
         ("path", "printf here > /tmp/words; exit 1", own, "here"),
@@ -159,6 +166,22 @@ async fn last_words(stage: &Stage, _: &Agent) -> Result<()> {
         ("fine", "echo nothing to say", fall_back, ""),
         ("without", "echo no; exit 1", json!({}), ""),
         ("long", "yes | tr -d '\\n' | head -c 9000 > /dev/termination-log", json!({}), "y*4096"),
+        // Read whole, this one took a terabyte of the agent's memory, or none of it was told.
+        (
+            "long-and-empty",
+            "yes | tr -d '\\n' | head -c 9000 > /dev/termination-log; \
+             truncate -s 1T /dev/termination-log",
+            json!({}),
+            "y*4096",
+        ),
+        (
+            "replaced",
+            "cd /dev; (rm termination-log; ln -sf /etc/passwd termination-log; \
+             mkfifo termination-log) 2>/dev/null; printf own > termination-log",
+            json!({}),
+            "own",
+        ),
+        ("link", "printf own > /v/words", link, "own"),
     ];
     for (name, script, more, _) in &rows {
         pods.shell(name, script, more.clone()).await?;
@@ -167,7 +190,8 @@ async fn last_words(stage: &Stage, _: &Agent) -> Result<()> {
     for (name, _, _, expected) in &rows {
         let pod = pods.until(name, "ended", |pod| exit_code(pod, "main").is_some()).await?;
         let message = ended(&pod, "main")?.message.clone().unwrap_or_default();
-        let expected = if *name == "long" { "y".repeat(4096) } else { (*expected).to_owned() };
+        let expected =
+            if *expected == "y*4096" { "y".repeat(4096) } else { (*expected).to_owned() };
         if message != expected {
             wrong.push(format!("{name}: {message:?}"));
         }
