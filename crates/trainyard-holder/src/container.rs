@@ -6,7 +6,7 @@
 mod confine;
 pub(crate) mod init;
 pub(crate) mod privileges;
-mod program;
+pub(crate) mod program;
 mod seccomp;
 mod terminal;
 

@@ -104,7 +104,7 @@ fn prepare(set_up: SetUp, call: u64) -> Result<Prepared, Refusal> {
     yard::checked_name("yard", &set_up.yard)?;
     let step = || "setting up".to_owned();
     let groups = if set_up.cgroups {
-        cgroup::find(&set_up.yard)
+        cgroup::find(&set_up.yard, &set_up.limits)
     } else {
         Err("they are switched off".to_owned())
     };

@@ -206,6 +206,9 @@ pub struct SetUp {
     pub network: Network,
     /// Whether to try to use cgroups at all.
     pub cgroups: bool,
+    /// Limits of all pods together. Without root, what it says of processes is enforced without cgroups too,
+    /// since Linux 5.14 and under `Namespaces`.
+    pub limits: Limits,
     /// The bridge's own address; its subnet has this prefix length. Pods' default route goes there.
     pub gateway: Ipv4Addr,
     /// Length of the subnet's prefix.
@@ -245,6 +248,8 @@ pub struct PodSpec {
     /// Memory-backed volumes: mounted in the holder's view at these folders under `ephemeral`, so that
     /// containers can be given them by [`Mount::Bind`].
     pub memory_volumes: Vec<MemoryVolume>,
+    /// Bytes that `/dev/shm` may hold.
+    pub shared_memory: u64,
     /// Limits of all containers together.
     pub limits: Limits,
 }

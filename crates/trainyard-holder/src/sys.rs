@@ -215,15 +215,11 @@ pub(crate) fn duplicate_onto(from: impl AsFd, to: RawFd) -> io::Result<()> {
 }
 
 /// Installs a seccomp filter for this thread and its children.
-pub(crate) fn install_filter(program: &[seccompiler::sock_filter]) -> io::Result<()> {
-    #[repr(C)]
-    struct Program {
-        len: u16,
-        filter: *const seccompiler::sock_filter,
-    }
+pub(crate) fn install_filter(program: &[libc::sock_filter]) -> io::Result<()> {
     let len = u16::try_from(program.len()).map_err(io::Error::other)?;
-    let program = Program { len, filter: program.as_ptr() };
-    // SAFETY: the pointer is to `len` instructions, which the kernel copies during the call.
+    let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+    // SAFETY: the pointer is to `len` instructions, which the kernel copies during the call and does
+    // not write.
     let result = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0_usize, &raw const program)
     };

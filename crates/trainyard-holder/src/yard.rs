@@ -10,10 +10,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::Rlimit;
 
 use crate::cgroup::Group;
 use crate::container::privileges::Rights;
+use crate::container::program::Resources;
 use crate::enter::{Entered, Ledger, because};
 use crate::memory::Idle;
 use crate::net::{Bridge, NetSpace};
@@ -56,7 +56,7 @@ pub(crate) struct Yard {
     network: Network,
     overlay: Overlay,
     bases: Option<Bases>,
-    descriptors: Rlimit,
+    resources: Resources,
     group: Option<Group>,
     bridge: Option<Bridge>,
     nodes: BTreeMap<String, NetSpace>,
@@ -133,6 +133,9 @@ impl Yard {
             rustix::process::set_child_subreaper(Some(me)).or_refuse(machine, step)?;
             (Proc::open().or_refuse(machine, step)?, None)
         };
+        // In a user namespace of its own the yard's processes are counted apart from the user's others.
+        let countable = rights.rootless && isolated && entered.groups.is_err();
+        let processes = entered.set_up.limits.pids.filter(|_| countable);
         let mut yard = Self {
             socket,
             signals,
@@ -144,7 +147,7 @@ impl Yard {
             network: entered.set_up.network,
             overlay: if isolated { root::overlays(rights.rootless) } else { Overlay::None },
             bases: None,
-            descriptors: entered.descriptors,
+            resources: Resources { descriptors: entered.descriptors, processes },
             group: entered.groups.ok(),
             bridge: None,
             nodes: BTreeMap::new(),

@@ -19,7 +19,7 @@ use crate::events::Events;
 use crate::net::names::Names;
 use crate::network;
 use crate::node::{
-    self, Devices, GPU_RESOURCE, GpuSource as _, Machine, Nvml, ResourceArg, Sharing,
+    self, Devices, GPU_RESOURCE, Gpu, GpuSource as _, Machine, Nvml, ResourceArg, Sharing,
 };
 use crate::objects::ApiObjects;
 use crate::options::Options;
@@ -48,12 +48,14 @@ pub async fn run(
     let Some(version) = node::server_version(&client, presence::REACH, &stop).await? else {
         return Ok(());
     };
-    let started = start::start(&options, state.id.clone()).await?;
+    let machine = Arc::new(Machine::read(Path::new("/"), &options.state)?);
+    let (sharing, gpus) = sharing(&options)?;
+    let together = node::of_all_pods(&machine, &sharing);
+    let started = start::start(&options, state.id.clone(), together).await?;
     state.note_holder(started.yard.pid());
     let level = started.yard.level().clone();
     let chosen = started.chosen;
-    let machine = Arc::new(Machine::read(Path::new("/"), &options.state)?);
-    let virtual_nodes = virtual_nodes(&machine, &options, &started)?;
+    let virtual_nodes = virtual_nodes(&machine, &sharing, gpus, &started)?;
     let names = Names::new();
     names.set_nodes(started.nodes.clone());
     let (network, mut tasks) = network::serve(&accounts, &options, &started, &names).await?;
@@ -79,6 +81,7 @@ pub async fn run(
         accounts,
         names,
         timing: timing(&options),
+        pod_pids_limit: options.pod_pids_limit,
         nodes: virtual_nodes.into_iter().map(|node| (node.name.clone(), node)).collect(),
         places: state.places.clone(),
         written: Arc::default(),
@@ -179,11 +182,8 @@ fn timing(options: &Options) -> Timing {
     }
 }
 
-fn virtual_nodes(
-    machine: &Machine,
-    options: &Options,
-    started: &Started,
-) -> Result<Vec<VirtualNode>, AgentError> {
+/// How the machine is shared among its nodes, and the GPUs it has.
+fn sharing(options: &Options) -> Result<(Sharing, Vec<Gpu>), AgentError> {
     let gpus = Nvml.gpus().unwrap_or_else(|error| {
         tracing::warn!(%error, "the machine's GPUs cannot be read; none are offered");
         Vec::new()
@@ -198,7 +198,16 @@ fn virtual_nodes(
         gpus: u64::try_from(gpus.len()).unwrap_or(u64::MAX),
         pods: options.max_pods,
     };
-    let shares = node::share(machine, &sharing)?;
+    Ok((sharing, gpus))
+}
+
+fn virtual_nodes(
+    machine: &Machine,
+    sharing: &Sharing,
+    gpus: Vec<Gpu>,
+    started: &Started,
+) -> Result<Vec<VirtualNode>, AgentError> {
+    let shares = node::share(machine, sharing)?;
     let promised: Vec<u64> = shares.iter().map(promised_gpus).collect();
     let dealt = node::share_gpus(gpus, &promised);
     let rows = started.nodes.iter().zip(shares).zip(promised.iter().zip(dealt));

@@ -33,6 +33,8 @@ pub struct Options {
     pub node_memory: Option<String>,
     /// Pods that each node takes.
     pub max_pods: u64,
+    /// Processes and threads of each pod.
+    pub pod_pids_limit: u64,
     /// How isolated pods are.
     pub sandbox: Wish<Isolation>,
     /// How pods reach each other.

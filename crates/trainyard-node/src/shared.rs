@@ -79,6 +79,8 @@ pub(crate) struct Shared {
     pub(crate) events: Events,
     pub(crate) names: Names,
     pub(crate) timing: Timing,
+    /// Processes and threads that each pod may have.
+    pub(crate) pod_pids_limit: u64,
     pub(crate) nodes: BTreeMap<String, VirtualNode>,
     pub(crate) places: Places,
     /// Folders of the machine that pods write to.

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 
 use trainyard_holder::client::{Levels, levels};
-use trainyard_holder::protocol::{Isolation, Network, NodeNetwork, SetUp};
+use trainyard_holder::protocol::{Isolation, Limits, Network, NodeNetwork, SetUp};
 
 use crate::addresses::Addresses;
 use crate::error::AgentError;
@@ -41,8 +41,12 @@ pub(crate) fn holder_command(words: &[OsString]) -> Command {
 const BEST: Chosen = Chosen { isolation: Isolation::Namespaces, network: Network::Bridge };
 
 /// Starts a holder at the best level, which most machines have. Where that does not work, or less is
-/// required, finds out what does.
-pub(crate) async fn start(options: &Options, yard: String) -> Result<Started, AgentError> {
+/// required, finds out what does. `together` bounds all pods.
+pub(crate) async fn start(
+    options: &Options,
+    yard: String,
+    together: Limits,
+) -> Result<Started, AgentError> {
     let wanted = |chosen: Chosen| {
         let isolation = matches!(options.sandbox, Wish::Best)
             || options.sandbox == Wish::Require(chosen.isolation);
@@ -51,7 +55,7 @@ pub(crate) async fn start(options: &Options, yard: String) -> Result<Started, Ag
         isolation && network
     };
     if wanted(BEST)
-        && let Ok(started) = start_at(options, yard.clone(), BEST).await
+        && let Ok(started) = start_at(options, yard.clone(), BEST, together).await
     {
         return Ok(started);
     }
@@ -61,10 +65,15 @@ pub(crate) async fn start(options: &Options, yard: String) -> Result<Started, Ag
         .map_err(|error| AgentError::Holder(error.to_string()))?
         .map_err(|error| AgentError::Holder(error.to_string()))?;
     let chosen = choose(options.sandbox, options.network, &found)?;
-    start_at(options, yard, chosen).await
+    start_at(options, yard, chosen, together).await
 }
 
-async fn start_at(options: &Options, yard: String, chosen: Chosen) -> Result<Started, AgentError> {
+async fn start_at(
+    options: &Options,
+    yard: String,
+    chosen: Chosen,
+    together: Limits,
+) -> Result<Started, AgentError> {
     let inside = match chosen.network {
         Network::Bridge => (options.pod_network, options.pod_prefix),
         Network::Loopback => (LOOPBACK, LOOPBACK_PREFIX),
@@ -80,6 +89,7 @@ async fn start_at(options: &Options, yard: String, chosen: Chosen) -> Result<Sta
         isolation: chosen.isolation,
         network: chosen.network,
         cgroups: true,
+        limits: together,
         gateway: addresses.gateway(),
         prefix: addresses.prefix(),
         nodes: nodes

@@ -8,18 +8,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Folders, Group, Version, made};
+use crate::protocol::Limits;
 use crate::refuse::words;
 
 const NEEDED: [&str; 3] = ["memory", "cpu", "pids"];
 const OURS: &str = "trainyard";
 
-/// Finds or makes this yard's own group, in which those of the pods will lie. What an earlier yard of
-/// the same name left is removed.
-pub(crate) fn find(yard: &str) -> Result<Group, String> {
+/// Finds or makes this yard's own group, in which those of the pods will lie, with limits for all of them
+/// together. What an earlier yard of the same name left is removed.
+pub(crate) fn find(yard: &str, limits: &Limits) -> Result<Group, String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")
         .map_err(|error| format!("reading the mounts: {}", words(&error)))?;
     if let Some(folders) = version_one(&mounts) {
-        return own(Version::One, &folders, yard);
+        return own(Version::One, &folders, yard, limits);
     }
     let Some(mount) = version_two(&mounts) else {
         return Err("no cgroup hierarchy with memory, cpu and pids is mounted".to_owned());
@@ -33,7 +34,7 @@ pub(crate) fn find(yard: &str) -> Result<Group, String> {
             accounting: base.clone(),
             pids: base.clone(),
         };
-        match delegate(&base).and_then(|()| own(Version::Two, &all, yard)) {
+        match delegate(&base).and_then(|()| own(Version::Two, &all, yard, limits)) {
             Ok(group) => return Ok(group),
             Err(reason) => tried.push(reason),
         }
@@ -41,10 +42,12 @@ pub(crate) fn find(yard: &str) -> Result<Group, String> {
     Err(tried.join("; "))
 }
 
-fn own(version: Version, base: &Folders, yard: &str) -> Result<Group, String> {
+fn own(version: Version, base: &Folders, yard: &str, limits: &Limits) -> Result<Group, String> {
     let attempt = || -> io::Result<Group> {
         let ours = Group { version, folders: base.join(OURS) };
         let group = Group { version, folders: ours.folders.join(yard) };
+        // Not only what is in it: limits of its own may be in the way of new ones.
+        group.remove();
         for one in [&ours, &group] {
             for folder in one.folders.distinct() {
                 made(folder)?;
@@ -55,7 +58,7 @@ fn own(version: Version, base: &Folders, yard: &str) -> Result<Group, String> {
                 one.enable()?;
             }
         }
-        group.clear();
+        group.limit(limits, false)?;
         // A hierarchy may be mounted so that folders can be made but nothing be set.
         group.entrances().map(|_| group)
     };
@@ -80,17 +83,6 @@ fn own(version: Version, base: &Folders, yard: &str) -> Result<Group, String> {
 }
 
 impl Group {
-    /// Removes the groups in this one.
-    fn clear(&self) {
-        for folder in self.folders.distinct() {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    super::removed(&entry.path());
-                }
-            }
-        }
-    }
-
     /// Removes this yard's group, and the folder of all yards when it was the last.
     pub(crate) fn remove_yard(&self) -> bool {
         let removed = self.remove();

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::Holder;
 use crate::protocol::{
-    Answer, Cgroups, Isolation, Network, NodeNetwork, Refusal, RefusalKind, Request, SetUp,
+    Answer, Cgroups, Isolation, Limits, Network, NodeNetwork, Refusal, RefusalKind, Request, SetUp,
 };
 
 /// One combination.
@@ -70,6 +70,7 @@ fn attempt(command: Command, level: Level, yard: &str) -> Result<Answer, Refusal
         isolation: level.isolation,
         network: level.network,
         cgroups: true,
+        limits: Limits::default(),
         gateway: Ipv4Addr::new(10, 77, 0, 1),
         prefix: 16,
         // One node, so that a link to the bridge is tried as well.

@@ -7,7 +7,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use super::privileges::{self, NOT_PERMITTED, Rights};
-use super::seccomp::Filters;
+use super::seccomp::Filter;
 use crate::protocol::{Isolation, Privileges, Refusal, User};
 use crate::refuse::OrRefuse;
 
@@ -32,8 +32,7 @@ pub(super) fn init(user: &User, privileges: &Privileges, rights: Rights) -> Resu
     let maps = rights.rootless && (user.uid, user.gid) != (0, 0);
     let filtered = privileges.seccomp && rights.isolation == Isolation::Namespaces;
     if filtered {
-        let filters = if maps { Filters::without_mounts() } else { Filters::new(kept) };
-        install(filters)?;
+        install(&if maps { Filter::entering() } else { Filter::new(kept) })?;
     }
     let mut needed = INIT | kept;
     if rights.rootless {
@@ -48,14 +47,12 @@ pub(super) fn init(user: &User, privileges: &Privileges, rights: Rights) -> Resu
 pub(super) fn pause() -> Result<(), Refusal> {
     let step = || "confining the pod's first process".to_owned();
     set_dumpable_behavior(DumpableBehavior::NotDumpable).or_refuse(NOT_PERMITTED, step)?;
-    install(Filters::new(CapabilitySet::empty()))?;
+    install(&Filter::new(CapabilitySet::empty()))?;
     keep(CapabilitySet::empty())
 }
 
-fn install(filters: std::io::Result<Filters>) -> Result<(), Refusal> {
-    filters
-        .and_then(|filters| filters.install())
-        .or_refuse(NOT_PERMITTED, || "installing the init's seccomp filter".to_owned())
+fn install(filter: &Filter) -> Result<(), Refusal> {
+    filter.install().or_refuse(NOT_PERMITTED, || "installing the init's seccomp filter".to_owned())
 }
 
 fn keep(needed: CapabilitySet) -> Result<(), Refusal> {

@@ -10,12 +10,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{DumpableBehavior, Pid as RustixPid, Rlimit, Signal, pidfd_open};
+use rustix::process::{DumpableBehavior, Pid as RustixPid, Signal, pidfd_open};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::confine;
 use super::privileges::Rights;
-use super::program::{self, Program};
+use super::program::{self, Program, Resources};
 use super::terminal::Terminals;
 use super::{Order, Report};
 use crate::cgroup::Entrances;
@@ -43,7 +43,7 @@ pub(crate) struct Birth<'a> {
     pub(crate) base: Option<&'a Path>,
     pub(crate) rights: Rights,
     pub(crate) overlay: Overlay,
-    pub(crate) descriptors: Rlimit,
+    pub(crate) resources: Resources,
     /// First process of a PID namespace of its own.
     pub(crate) first: bool,
 }
@@ -87,7 +87,7 @@ struct Init {
     proc: Proc,
     entrances: Entrances,
     rights: Rights,
-    descriptors: Rlimit,
+    resources: Resources,
     first: bool,
     /// Its seccomp filter is that of the container's programs.
     filtered: bool,
@@ -137,7 +137,7 @@ impl Init {
             stdio: &stdio,
             entrances: &birth.entrances,
             rights: birth.rights,
-            descriptors: birth.descriptors,
+            resources: birth.resources.clone(),
             peer: None,
             filtered: false,
             go: Some(go.as_fd()),
@@ -152,7 +152,7 @@ impl Init {
             proc,
             entrances: birth.entrances,
             rights: birth.rights,
-            descriptors: birth.descriptors,
+            resources: birth.resources,
             first: birth.first,
             filtered,
             user: spec.user.clone(),
@@ -263,7 +263,7 @@ impl Init {
             stdio: &stdio,
             entrances: &self.entrances,
             rights: self.rights,
-            descriptors: self.descriptors,
+            resources: self.resources.clone(),
             peer: self.peer.as_ref().filter(|_| same).map(AsFd::as_fd),
             filtered: self.filtered,
             go: None,

@@ -13,7 +13,7 @@ use rustix::thread::{
     set_thread_res_gid, set_thread_res_uid,
 };
 
-use super::seccomp::Filters;
+use super::seccomp::Filter;
 use crate::protocol::{Isolation, Privileges, Refusal, RefusalKind, User};
 use crate::refuse::{OrRefuse, refusal};
 use crate::sys;
@@ -47,8 +47,8 @@ pub(crate) fn assume(
         set_no_new_privs(true).or_refuse(NOT_PERMITTED, step)?;
     }
     if privileges.seccomp && !filtered {
-        Filters::new(kept)
-            .and_then(|filters| filters.install())
+        Filter::new(kept)
+            .install()
             .or_refuse(NOT_PERMITTED, || "installing the seccomp filter".to_owned())?;
     }
     if powerless {

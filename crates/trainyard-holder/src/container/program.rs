@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, openat2};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Resource, Rlimit, Signal};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, Signal, dumpable_behavior, set_dumpable_behavior,
+};
 
 use super::privileges::{self, Rights};
 use crate::cgroup::Entrances;
@@ -37,14 +39,23 @@ pub(crate) struct Program<'a> {
     /// Ways into the container's cgroups.
     pub(crate) entrances: &'a Entrances,
     pub(crate) rights: Rights,
-    /// How many descriptors it may have, as the holder found it.
-    pub(crate) descriptors: Rlimit,
+    pub(crate) resources: Resources,
     /// A process of the container to share the user namespace with.
     pub(crate) peer: Option<BorrowedFd<'a>>,
     /// Whether the init's seccomp filter is the program's too.
     pub(crate) filtered: bool,
     /// A byte is read from it before the program begins.
     pub(crate) go: Option<BorrowedFd<'a>>,
+}
+
+/// What the kernel bounds for each process, or each user, without cgroups.
+#[derive(Debug, Clone)]
+pub(crate) struct Resources {
+    /// How many descriptors a program may have, as the holder found it.
+    pub(crate) descriptors: Rlimit,
+    /// How many processes and threads there may be in the holder's user namespace before a program can
+    /// start no more; none where they cannot be counted so, or a cgroup does it.
+    pub(crate) processes: Option<u64>,
 }
 
 /// Forks the program; what failed before it ran can be read from the pipe, by [`outcome`].
@@ -95,7 +106,7 @@ fn run(program: &Program<'_>, placed: bool) -> Result<std::convert::Infallible, 
         rustix::process::ioctl_tiocsctty(&program.stdio[0])
             .or_refuse(machine, || "taking the terminal".to_owned())?;
     }
-    limits(program.descriptors);
+    limits(&program.resources);
     rustix::process::umask(Mode::from_raw_mode(0o022));
     enter_folder(program.cwd).or_refuse(RefusalKind::NoSuchProgram, || {
         format!("entering the working directory {}", program.cwd.display())
@@ -126,12 +137,29 @@ fn enter_folder(path: &Path) -> rustix::io::Result<()> {
     }
 }
 
-/// No core files, and as many descriptors as the holder itself was started with. Both only lower, and
-/// a limit that cannot be lowered is not worth a pod.
-fn limits(descriptors: Rlimit) {
+/// How much sooner than others a program is ended when the machine's memory runs out: as if it held half
+/// of that more.
+const SOONER_ENDED: &[u8] = b"500";
+
+/// No core files, as many descriptors as the holder itself was started with, no more processes than there
+/// may be, and the first to go where the machine's memory ends. All only lower what it may, and a limit
+/// that cannot be lowered is not worth a pod.
+fn limits(resources: &Resources) {
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     let _ = rustix::process::setrlimit(Resource::Core, none);
-    let _ = rustix::process::setrlimit(Resource::Nofile, descriptors);
+    let _ = rustix::process::setrlimit(Resource::Nofile, resources.descriptors);
+    if let Some(most) = resources.processes {
+        let found = rustix::process::getrlimit(Resource::Nproc);
+        let least = |found: Option<u64>| Some(found.map_or(most, |found| found.min(most)));
+        let lowered = Rlimit { current: least(found.current), maximum: least(found.maximum) };
+        let _ = rustix::process::setrlimit(Resource::Nproc, lowered);
+    }
+    // A process that cannot be looked into cannot write this of itself without root. Whoever has fewer
+    // rights still cannot look into this one.
+    let behavior = dumpable_behavior();
+    let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+    let _ = std::fs::write("/proc/self/oom_score_adj", SOONER_ENDED);
+    let _ = behavior.and_then(set_dumpable_behavior);
 }
 
 fn execute(argv: &[String], env: &[(String, String)]) -> Result<std::convert::Infallible, Refusal> {

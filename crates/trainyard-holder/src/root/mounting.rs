@@ -71,8 +71,16 @@ pub(crate) fn memory(
     if let Some(size) = size {
         // Zero would mean without bound.
         settings.push(Setting::Text("size", size.max(1).to_string()));
+        settings.push(Setting::Text("nr_inodes", inodes(size).to_string()));
     }
     file_system("tmpfs", &settings, attributes)
+}
+
+/// How many files it may have: empty ones take memory of the kernel's that their size does not count.
+fn inodes(size: u64) -> u64 {
+    const PAGE: u64 = 4096;
+    const LEAST: u64 = 16_384;
+    (size / PAGE).max(LEAST)
 }
 
 /// Puts a mount in its place.

@@ -143,7 +143,7 @@ impl Yard {
             base: base.map(Base::folder),
             rights: self.rights,
             overlay: self.overlay,
-            descriptors: self.descriptors,
+            resources: self.resources.clone(),
             first,
         };
         let child = || init::run(birth);

@@ -200,7 +200,7 @@ impl Yard {
         };
         let shm = shm.or_refuse(machine, || "making the pod's shared memory".to_owned())?;
         pod.shm = Some(shm.clone());
-        mount_memory(pod, &shm, None, 0o1777)?;
+        mount_memory(pod, &shm, Some(spec.shared_memory), 0o1777)?;
         self.separate(pod, spec)
     }
 

@@ -85,6 +85,7 @@ pub(crate) fn set_up(isolation: Isolation, network: Network) -> SetUp {
         isolation,
         network,
         cgroups: true,
+        limits: Limits::default(),
         gateway: Ipv4Addr::new(10, 77, 0, 1),
         prefix: 16,
         nodes: vec![
@@ -199,6 +200,7 @@ impl Bed {
             share_processes: false,
             ephemeral: self.make(&format!("pod-{pod}")),
             memory_volumes: Vec::new(),
+            shared_memory: 64 << 20,
             limits: Limits::default(),
         }
     }

@@ -1,8 +1,10 @@
 //! Limits and accounts: memory, processes, processor.
 
-use trainyard_holder::protocol::{Answer, Cgroups, Ending, Event, Limits, PodUsage, Request};
+use trainyard_holder::protocol::{
+    Answer, Cgroups, Ending, Event, Isolation, Limits, Network, PodUsage, Request,
+};
 
-use crate::bed::{Bed, PATIENCE, Who, as_each, cgroups_of, is_root, skipped, soon};
+use crate::bed::{Bed, PATIENCE, Who, as_each, cgroups_of, is_root, set_up, skipped, soon};
 
 /// A yard with cgroups, or none, which has been said.
 fn limited() -> Option<Bed> {
@@ -65,6 +67,77 @@ fn processes_and_processor_are_limited() {
     bed.start(spec).unwrap();
     let Some(Event::Exited { cpu_usec, .. }) = bed.event(PATIENCE) else { panic!() };
     assert!((100_000..450_000).contains(&cpu_usec.unwrap()), "{cpu_usec:?}");
+}
+
+// Only containers had limits: many pods together could take all process ids of the machine, and all its
+// memory.
+#[test]
+fn all_pods_together_have_limits() {
+    let mut set_up = set_up(Isolation::Namespaces, Network::Bridge);
+    set_up.limits = Limits { memory: Some(64 << 20), pids: Some(20), ..Limits::default() };
+    let Some(bed) = Bed::with(Who::Me, set_up) else { return };
+    if bed.cgroups() == Cgroups::None {
+        return skipped("no cgroups here");
+    }
+    bed.add("p", 1);
+    bed.add("q", 2);
+    let script = "for i in $(seq 15); do sleep 100 & done; echo up; wait";
+    let mut first = bed.start(bed.container("p", "first", script)).unwrap();
+    assert_eq!(first.line(), "up");
+    let (text, _) = bed.run(bed.container("q", "second", "for i in $(seq 9); do sleep 1 & done"));
+    assert!(text.contains("fork"), "{text}");
+    bed.remove("p");
+    bed.ending("first");
+    bed.start(bed.container("q", "hog", HOG)).unwrap();
+    let Some(Event::Exited { ending, oom_killed, .. }) = bed.event(PATIENCE) else { panic!() };
+    assert_eq!((ending, oom_killed), (Ending::Signal(9), true));
+}
+
+// Without cgroups one program could start as many processes as its user may have, to which all others
+// of that user belong.
+#[test]
+fn without_cgroups_a_users_pods_are_bounded_apart_from_the_user() {
+    let mut set_up = set_up(Isolation::Namespaces, Network::Bridge);
+    (set_up.cgroups, set_up.limits.pids) = (false, Some(30));
+    let who = if is_root() { Who::Nobody } else { Who::Me };
+    let Some(bed) = Bed::with(who, set_up) else { return };
+    bed.add("p", 1);
+    bed.add("q", 2);
+    let script = "(for i in $(seq 60); do sleep 100 & done) 2>&1; echo up; exec sleep 100";
+    let mut bomb = bed.start(bed.container("p", "bomb", script)).unwrap();
+    let refused = bomb.line();
+    assert!(refused.contains("fork"), "{refused}");
+    assert!((0..100).any(|_| bomb.line() == "up"));
+    // The holder still starts what it is asked for.
+    let (text, _) = bed.run(bed.container("q", "other", "echo starts"));
+    assert_eq!(text, "starts\n");
+}
+
+// It held half of the machine's memory, where no limit of the container counted it.
+#[test]
+fn shared_memory_is_bounded_in_bytes_and_files() {
+    as_each(|who| {
+        let Some(bed) = Bed::new(who) else { return };
+        let mut pod = bed.pod("p", 1);
+        pod.shared_memory = 1 << 20;
+        bed.ask(Request::AddPod(Box::new(pod))).unwrap();
+        let script = "head -c 900000 /dev/zero > /dev/shm/a && echo fits; \
+            head -c 900000 /dev/zero > /dev/shm/b || echo full; \
+            df --output=itotal /dev/shm | tail -1 | tr -d ' '";
+        let (text, _) = bed.run(bed.container("p", "c", script));
+        assert!(text.contains("fits\n") && text.contains("full\n"), "{text}");
+        assert!(text.contains("\n16384\n"), "{text}");
+    });
+}
+
+#[test]
+fn programs_go_before_the_machines_own_where_memory_ends() {
+    as_each(|who| {
+        let Some(bed) = Bed::new(who) else { return };
+        bed.add("p", 1);
+        let (text, _) = bed.run(bed.container("p", "c", "cat /proc/self/oom_score_adj"));
+        assert_eq!(text, "500\n");
+    });
 }
 
 #[test]

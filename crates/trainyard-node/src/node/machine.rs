@@ -14,6 +14,8 @@ pub(crate) struct Machine {
     pub(crate) cpu_millis: u64,
     /// Bytes of memory that it may use.
     pub(crate) memory: u64,
+    /// Processes and threads that it can have in all.
+    pub(crate) pids: u64,
     /// Bytes of the file system that holds the state folder.
     pub(crate) disk: u64,
     /// The operating system's name for this machine.
@@ -39,6 +41,7 @@ impl Machine {
         Ok(Self {
             cpu_millis: bounds.cpu_millis.map_or(cpu_millis, |bound| bound.min(cpu_millis)),
             memory: bounds.memory.map_or(memory, |bound| bound.min(memory)),
+            pids: pids(root),
             disk: disk(state)?.total,
             id,
             system_uuid,
@@ -86,6 +89,14 @@ pub(super) fn memory_line(root: &Path, label: &str) -> Result<u64, NodeError> {
         .find_map(|line| line.strip_prefix(label)?.trim().strip_suffix("kB")?.trim().parse().ok())
         .map(|kib: u64| kib.saturating_mul(1024))
         .ok_or_else(|| trouble(format!("it has no line `{label} … kB`")))
+}
+
+/// Numbers for processes, or memory for threads, whichever end sooner. What cannot be read is what the
+/// kernel begins with on small machines.
+fn pids(root: &Path) -> u64 {
+    let setting = |name: &str| word(root, &format!("proc/sys/kernel/{name}")).parse::<u64>().ok();
+    let bounds = [setting("pid_max"), setting("threads-max")];
+    bounds.into_iter().flatten().min().unwrap_or(32_768)
 }
 
 /// How many processors this process may run on.
@@ -139,6 +150,7 @@ pub(super) mod tests {
         Machine {
             cpu_millis: 8000,
             memory: 16 << 30,
+            pids: 32_768,
             disk: 100 << 30,
             id: "0123456789abcdef0123456789abcdef".to_owned(),
             system_uuid: "0123456789abcdef0123456789abcdef".to_owned(),
@@ -171,6 +183,8 @@ pub(super) mod tests {
             STATUS,
             ("etc/machine-id", "abc\n"),
             ("proc/sys/kernel/osrelease", "6.1.0\n"),
+            ("proc/sys/kernel/pid_max", "4194304\n"),
+            ("proc/sys/kernel/threads-max", "192730\n"),
             ("proc/sys/kernel/random/boot_id", "boot\n"),
             ("etc/os-release", "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n"),
         ]);
@@ -178,6 +192,7 @@ pub(super) mod tests {
         assert_eq!(machine.cpu_millis, 7000);
         assert_eq!(machine.memory, 24_689_300 * 1024);
         assert!(machine.disk > 0);
+        assert_eq!(machine.pids, 192_730);
         assert_eq!((machine.id.as_str(), machine.system_uuid.as_str()), ("abc", "abc"));
         assert_eq!((machine.kernel.as_str(), machine.boot_id.as_str()), ("6.1.0", "boot"));
         assert_eq!(machine.os_image, "Debian GNU/Linux 12");

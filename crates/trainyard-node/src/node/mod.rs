@@ -18,10 +18,11 @@ mod object;
 mod pressure;
 mod registration;
 mod resources;
+mod together;
 
 pub(crate) use admission::{Rejection, admit};
 pub(crate) use devices::{
-    Allotment, Devices, GPU_RESOURCE, GpuSource, Nvml, gpus_asked, share_gpus,
+    Allotment, Devices, GPU_RESOURCE, Gpu, GpuSource, Nvml, gpus_asked, share_gpus,
 };
 pub(crate) use error::NodeError;
 pub(crate) use facts::{Limits, NodeFacts, Readiness, check_name, declared_features};
@@ -31,3 +32,4 @@ pub(crate) use machine::Machine;
 pub(crate) use pressure::Pressure;
 pub(crate) use registration::{register_within, server_version};
 pub(crate) use resources::{ResourceArg, Sharing, node_cpu, node_memory, share};
+pub(crate) use together::of_all_pods;

@@ -1,11 +1,11 @@
-//! What a container's resources mean to the machine. Pure.
+//! What the resources of containers and pods mean to the machine. Pure.
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
-use trainyard_api::quantity;
+use trainyard_api::quantity::{self, Quantity};
 use trainyard_holder::protocol::Limits;
 
-/// Processes and threads of one container: TensorFlow takes about a hundred.
-const PIDS: u64 = 32_768;
+/// What `/dev/shm` holds, as container runtimes have it. A memory-backed `emptyDir` there is larger.
+pub(crate) const SHARED_MEMORY: u64 = 64 << 20;
 /// Below this, TensorFlow thrashes or is killed while it loads.
 pub(crate) const TENSORFLOW_NEEDS: u64 = 400 << 20;
 
@@ -16,8 +16,32 @@ pub(crate) fn limits(container: &Container) -> Limits {
         memory: read(&resources, Side::Limit, "memory", quantity::Quantity::value),
         cpu_millis: read(&resources, Side::Limit, "cpu", quantity::Quantity::millis),
         cpu_request_millis: read(&resources, Side::Request, "cpu", quantity::Quantity::millis),
-        pids: Some(PIDS),
+        // The pod's hold for all its containers.
+        pids: None,
     }
+}
+
+/// The limits of all containers of a pod together; `pids` is what the node gives each pod.
+pub(crate) fn of_pod(spec: &PodSpec, pids: u64) -> Limits {
+    let memory = most(spec, "memory").and_then(|bytes| u64::try_from(bytes.value()).ok());
+    Limits { memory: memory.filter(|bytes| *bytes > 0), pids: Some(pids), ..Limits::default() }
+}
+
+/// How much of a resource a pod is bounded to: by itself, or if every container is.
+pub(crate) fn most(spec: &PodSpec, name: &str) -> Option<Quantity> {
+    if let Some(whole) = spec.resources.as_ref().and_then(|resources| limit(resources, name)) {
+        return Some(whole);
+    }
+    let of = |container: &Container| limit(container.resources.as_ref()?, name);
+    let together: Quantity =
+        spec.containers.iter().map(of).collect::<Option<Vec<_>>>()?.into_iter().sum();
+    let before: Option<Vec<_>> = spec.init_containers.iter().flatten().map(of).collect();
+    before?.into_iter().chain([together]).max()
+}
+
+/// What the limit of a resource says, where there is one.
+pub(crate) fn limit(resources: &ResourceRequirements, name: &str) -> Option<Quantity> {
+    quantity::parse(&resources.limits.as_ref()?.get(name)?.0).ok()
 }
 
 /// Whether a pod relies on limits.
@@ -68,5 +92,31 @@ mod tests {
         let bare: Container = serde_json::from_value(json!({"name": "c"})).unwrap();
         assert_eq!(super::limits(&bare).memory, None);
         assert!(relying(&container) && !relying(&bare));
+    }
+
+    #[test]
+    fn a_pod_is_bounded_where_all_its_containers_are() {
+        let memory = |main: &[Option<&str>], init: &[Option<&str>], whole: Option<&str>| {
+            let of = |limit: &Option<&str>| match limit {
+                Some(limit) => json!({"name": "c", "resources": {"limits": {"memory": limit}}}),
+                None => json!({"name": "c"}),
+            };
+            let all = |limits: &[Option<&str>]| limits.iter().map(of).collect::<Vec<_>>();
+            let mut spec = json!({"containers": all(main), "initContainers": all(init)});
+            if let Some(whole) = whole {
+                spec["resources"] = json!({"limits": {"memory": whole}});
+            }
+            let spec: PodSpec = serde_json::from_value(spec).unwrap();
+            let limits = of_pod(&spec, 77);
+            assert_eq!((limits.pids, limits.cpu_millis), (Some(77), None));
+            limits.memory
+        };
+        assert_eq!(memory(&[Some("100"), Some("50")], &[], None), Some(150));
+        assert_eq!(memory(&[Some("100"), None], &[], None), None);
+        // They run before the others, one at a time.
+        assert_eq!(memory(&[Some("100")], &[Some("300"), Some("200")], None), Some(300));
+        assert_eq!(memory(&[Some("100")], &[None], None), None);
+        assert_eq!(memory(&[None], &[], Some("500")), Some(500));
+        assert_eq!(memory(&[Some("0")], &[], None), None);
     }
 }

@@ -9,12 +9,13 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodSpec, Volume};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
-use trainyard_holder::protocol::{Cgroups, Limits, PodSpec as Sandbox};
+use trainyard_holder::protocol::{Cgroups, PodSpec as Sandbox};
 use trainyard_holder::sweep::sweep;
 
 use super::container::{Role, grace_of, keep};
 use super::launch::make_ahead;
 use super::report::Report;
+use super::storage::Bounds;
 use super::stop::{Stopped, Stopper, Stopping, order};
 use super::unsupported::unsupported;
 use super::{Context, Live};
@@ -26,8 +27,12 @@ use crate::shared::Shared;
 use crate::status::{State, Verdict, phase};
 use crate::volumes::{self, Volumes};
 
-/// How often a pod's disk use and tokens are looked at.
+/// How often a pod's tokens are looked at, and its disk use at the least.
 const HOUSEKEEPING: Duration = Duration::from_secs(10);
+/// How often its disk use is looked at where that is quick: a disk can be filled in seconds.
+const QUICK: Duration = Duration::from_secs(1);
+/// No more than one part in so many of the time is spent looking.
+const LOOKING: u32 = 20;
 /// What a pod that uses too much gets to end in.
 const EVICTION_GRACE: Duration = Duration::from_secs(1);
 
@@ -139,7 +144,8 @@ async fn lived(
         share_processes: spec.share_process_namespace == Some(true),
         ephemeral: shared.folders(&live.uid).ephemeral,
         memory_volumes: Vec::new(),
-        limits: Limits::default(),
+        shared_memory: limits::SHARED_MEMORY,
+        limits: limits::of_pod(spec, shared.pod_pids_limit),
     };
     let prepared = prepared_volumes(shared, live, pod, &facts);
     let ahead = make_ahead(shared, live, spec);
@@ -257,11 +263,19 @@ async fn tend(
     pod: &Pod,
     volumes: &Arc<Volumes>,
 ) -> std::convert::Infallible {
+    let bounds = pod.spec.as_ref().and_then(Bounds::of).map(Arc::new);
+    let mut pause = if bounds.is_some() { QUICK } else { HOUSEKEEPING };
     loop {
-        sleep(HOUSEKEEPING).await;
-        let measured = Arc::clone(volumes);
-        let over = tokio::task::spawn_blocking(move || measured.over_limit()).await;
-        if let Ok(Some(message)) = over
+        sleep(pause).await;
+        let began = Instant::now();
+        let over = match &bounds {
+            Some(bounds) => exceeded(shared, live, bounds, volumes).await,
+            None => None,
+        };
+        if bounds.is_some() {
+            pause = (began.elapsed() * LOOKING).clamp(QUICK, HOUSEKEEPING);
+        }
+        if let Some(message) = over
             && live.record().verdict.is_none()
         {
             shared.events.pod(pod, None, Weight::Warning, "Evicted", message.clone());
@@ -275,6 +289,20 @@ async fn tend(
             }
         }
     }
+}
+
+/// What of a pod holds more than it may.
+async fn exceeded(
+    shared: &Shared,
+    live: &Live,
+    bounds: &Arc<Bounds>,
+    volumes: &Arc<Volumes>,
+) -> Option<String> {
+    let (bounds, volumes) = (Arc::clone(bounds), Arc::clone(volumes));
+    let (record, ephemeral) = (live.record(), shared.folders(&live.uid).ephemeral);
+    let looked = move || bounds.exceeded(&volumes, &record, &ephemeral);
+    // A panic in there has been reported where it happened.
+    tokio::task::spawn_blocking(looked).await.ok().flatten()
 }
 
 fn verdict(reason: &str, message: String) -> Verdict {

@@ -8,11 +8,12 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use rustix::fs::{FileType, Stat};
-use trainyard_api::quantity::{self, Quantity};
+use trainyard_api::quantity::Quantity;
 use trainyard_holder::beneath;
 
+use crate::pod::limits;
 use crate::volumes::walk;
 
 /// What a memory-backed folder may hold: its own limit, the pod's memory limit or the node's memory,
@@ -22,28 +23,14 @@ pub(crate) fn memory_size(
     allocatable: &BTreeMap<String, Quantity>,
     limit: Option<Quantity>,
 ) -> Option<u64> {
-    let bounds = [allocatable.get("memory").copied(), pod_limit(pod), limit];
+    let of_pod = pod.spec.as_ref().and_then(|spec| limits::most(spec, "memory"));
+    let bounds = [allocatable.get("memory").copied(), of_pod, limit];
     let least = bounds.into_iter().flatten().filter(|q| *q > Quantity::ZERO).min()?;
     u64::try_from(least.value()).ok()
 }
 
-/// The memory a pod is bounded to, if every container is.
-fn pod_limit(pod: &Pod) -> Option<Quantity> {
-    let spec = pod.spec.as_ref()?;
-    let read = |limits: Option<&BTreeMap<String, _>>| {
-        let written: &k8s_openapi::apimachinery::pkg::api::resource::Quantity =
-            limits?.get("memory")?;
-        quantity::parse(&written.0).ok()
-    };
-    if let Some(whole) = read(spec.resources.as_ref().and_then(|r| r.limits.as_ref())) {
-        return Some(whole);
-    }
-    let of = |c: &Container| read(c.resources.as_ref().and_then(|r| r.limits.as_ref()));
-    let together: Quantity =
-        spec.containers.iter().map(of).collect::<Option<Vec<_>>>()?.into_iter().sum();
-    let before: Option<Vec<Quantity>> = spec.init_containers.iter().flatten().map(of).collect();
-    before?.into_iter().chain([together]).max()
-}
+/// What any file or folder counts for, an empty one too: a disk has only so many of them.
+const LEAST: u64 = 4096;
 
 /// Bytes a folder takes on the disk, without following links; what vanishes meanwhile counts nothing,
 /// nor does what cannot be looked at. Folders nested deeper than anybody needs hide nothing: they take
@@ -59,7 +46,7 @@ pub(crate) fn used(root: &Path) -> u64 {
         let is_folder = FileType::from_raw_mode(seen.st_mode).is_dir();
         if is_folder || seen.st_nlink < 2 || linked.insert((seen.st_dev, seen.st_ino)) {
             let blocks = u64::try_from(seen.st_blocks).unwrap_or(0);
-            bytes = bytes.saturating_add(blocks.saturating_mul(512));
+            bytes = bytes.saturating_add(blocks.saturating_mul(512).max(LEAST));
         }
         Ok(())
     };
@@ -175,5 +162,17 @@ mod tests {
             done.store(true, Ordering::Relaxed);
             assert!(most.is_some_and(|most| most > 0 && most < 500_000), "{most:?}");
         });
+    }
+
+    // A million empty files counted nothing: no size of an emptyDir kept a pod from taking all that
+    // the disk has.
+    #[test]
+    fn empty_files_and_links_count_too() {
+        let place = tempfile::tempdir().unwrap();
+        for number in 0..100 {
+            fs::write(place.path().join(format!("file-{number}")), "").unwrap();
+            std::os::unix::fs::symlink("x", place.path().join(format!("link-{number}"))).unwrap();
+        }
+        assert!(used(place.path()) >= 200 * 4096);
     }
 }

@@ -32,6 +32,7 @@ use crate::objects::Objects;
 use crate::volumes::payload::File;
 use crate::volumes::tokens::TokenFile;
 
+pub(crate) use empty_dir::used;
 pub(crate) use error::VolumeError;
 pub(crate) use prepare::prepare;
 pub(crate) use reclaim::sweep;
@@ -70,6 +71,8 @@ struct Entry {
     memory_size: Option<u64>,
     /// What one on disk may hold before the pod is evicted.
     limit: Option<Quantity>,
+    /// What is written to it counts for the pod.
+    counted: bool,
 }
 
 /// A token with what is needed to write it again.
@@ -99,7 +102,7 @@ impl Volumes {
         let limited = self.entries.iter().filter_map(|(name, e)| Some((name, e, e.limit?)));
         limited
             .filter(|(_, entry, limit)| {
-                let used = i64::try_from(empty_dir::used(&entry.path)).unwrap_or(i64::MAX);
+                let used = i64::try_from(used(&entry.path)).unwrap_or(i64::MAX);
                 Quantity::from_bytes(used) > *limit
             })
             .map(|(name, _, limit)| {
@@ -107,6 +110,12 @@ impl Volumes {
                 format!("Usage of EmptyDir volume {name:?} exceeds the limit \"{limit}\". ")
             })
             .next()
+    }
+
+    /// Bytes in the pod's own volumes on the disk. Reads it.
+    pub(crate) fn written(&self) -> u64 {
+        let counted = self.entries.values().filter(|entry| entry.counted);
+        counted.map(|entry| used(&entry.path)).fold(0, u64::saturating_add)
     }
 
     /// When the next token is to be renewed.

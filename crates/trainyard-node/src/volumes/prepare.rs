@@ -199,6 +199,7 @@ impl<'a, O: Objects> Preparation<'a, O> {
                 ));
             }
         } else {
+            entry.counted = true;
             entry.limit = limit.filter(|l| *l > quantity::Quantity::ZERO);
             self.give(name, &entry.path, false).await?;
         }

@@ -47,6 +47,9 @@ pub(super) struct Machine {
     /// Pods that each node takes
     #[arg(long, default_value_t = 110, value_name = "N")]
     max_pods: u64,
+    /// Processes and threads that each pod may have
+    #[arg(long, default_value_t = 2048, value_name = "N", value_parser = clap::value_parser!(u64).range(16..))]
+    pod_pids_limit: u64,
     /// How isolated pods are: `auto` takes the best that works, `require:LEVEL` fails without it
     #[arg(long, default_value = "auto", value_name = "LEVEL", value_parser = sandbox)]
     sandbox: Wish<Isolation>,
@@ -144,6 +147,7 @@ impl Machine {
             node_cpu: self.node_cpu.clone(),
             node_memory: self.node_memory.clone(),
             max_pods: self.max_pods,
+            pod_pids_limit: self.pod_pids_limit,
             sandbox: self.sandbox,
             network: match self.network {
                 NetworkChoice::Auto => Wish::Best,

@@ -1,5 +1,6 @@
 //! The cases, by what they are about.
 
+mod bombs;
 mod devices;
 mod env;
 mod exec;
@@ -75,6 +76,7 @@ pub(super) fn alone() -> Vec<Case<Arc<Stage>>> {
         outbound::alone(),
         full::alone(),
         kubelet::alone(),
+        bombs::alone(),
         killed::alone(),
         leaks::alone(),
         rootless::alone(),
