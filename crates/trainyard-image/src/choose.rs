@@ -280,7 +280,7 @@ mod tests {
 
     fn python(tag: &str) -> Demand {
         let wanted = crate::tag::python(tag).unwrap();
-        Demand { what: What::Python { wanted }, requirements: Vec::new() }
+        Demand { what: What::Python { wanted }, requirements: Vec::new(), sources: false }
     }
 
     #[test]

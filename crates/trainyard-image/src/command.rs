@@ -1,6 +1,6 @@
-//! Runs the programs that make environments, so that none outlives this process: each runs in its own
-//! group under a small shell that holds the other end of a pipe, and dies when that pipe is closed.
-//! Knows no program in particular.
+//! Runs the programs that make environments, so that none outlives this process: in a sandbox, or on the
+//! machine in a group of its own under a small shell that holds the other end of a pipe, and dies when that
+//! pipe is closed. Knows no program in particular.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -9,7 +9,11 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::net::unix::pipe::Receiver;
 use tokio::process::Command;
+
+use crate::ground::{Begun, Sandbox, Server, Task};
+use crate::image::View;
 
 /// A file mode mask that others can read through (containers may run as another user), the program, and
 /// a watcher that kills the whole group at the end of the pipe on standard input.
@@ -26,30 +30,6 @@ kill "$watcher" 2>/dev/null
 exit "$status"
 "#;
 
-/// Variables of the agent's own that would change what is installed where.
-const UNWANTED: [&str; 20] = [
-    "PYTHONPATH",
-    "PYTHONHOME",
-    "PYTHONSTARTUP",
-    "PYTHONUSERBASE",
-    "PYTHONDONTWRITEBYTECODE",
-    "PYTHONOPTIMIZE",
-    "PYTHONPYCACHEPREFIX",
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "PIP_TARGET",
-    "PIP_PREFIX",
-    "PIP_ROOT",
-    "PIP_USER",
-    "PIP_QUIET",
-    "PIP_NO_COMPILE",
-    "PIP_REQUIREMENT",
-    "PIP_REQUIRE_VIRTUALENV",
-    "UV_PYTHON",
-    "UV_SYSTEM_PYTHON",
-    "PYENV_VERSION",
-];
-
 const KEPT_LINES: usize = 200;
 const LONGEST_LINE: usize = 8 * 1024;
 
@@ -58,9 +38,18 @@ const LONGEST_LINE: usize = 8 * 1024;
 pub(crate) struct Invocation {
     program: PathBuf,
     args: Vec<OsString>,
-    env: Vec<(&'static str, String)>,
+    env: Vec<(String, String)>,
     cwd: PathBuf,
     limit: Duration,
+}
+
+/// Where programs run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place<'a> {
+    /// On the machine.
+    Machine,
+    /// In a sandbox, which shows this and lets these be reached, if any.
+    Inside(&'a dyn Sandbox, &'a [View], Option<&'a [Server]>),
 }
 
 /// What came of it.
@@ -75,14 +64,19 @@ pub(crate) struct Outcome {
 }
 
 impl Invocation {
-    pub(crate) fn new(program: impl Into<PathBuf>, cwd: &Path, limit: Duration) -> Self {
-        Self {
-            program: program.into(),
-            args: Vec::new(),
-            env: Vec::new(),
-            cwd: cwd.to_owned(),
-            limit,
-        }
+    /// With nothing in its environment, in the root folder.
+    pub(crate) fn new(program: impl Into<PathBuf>, limit: Duration) -> Self {
+        let (args, env, cwd) = (Vec::new(), Vec::new(), PathBuf::from("/"));
+        Self { program: program.into(), args, env, cwd, limit }
+    }
+
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    pub(crate) fn at(mut self, cwd: &Path) -> Self {
+        cwd.clone_into(&mut self.cwd);
+        self
     }
 
     pub(crate) fn args<I: IntoIterator<Item = A>, A: Into<OsString>>(mut self, args: I) -> Self {
@@ -90,41 +84,54 @@ impl Invocation {
         self
     }
 
-    pub(crate) fn env(mut self, name: &'static str, value: &str) -> Self {
-        self.env.push((name, value.to_owned()));
+    /// With one more variable.
+    pub(crate) fn env(self, name: &str, value: &str) -> Self {
+        self.envs(&[(name.to_owned(), value.to_owned())])
+    }
+
+    /// With more variables.
+    pub(crate) fn envs(mut self, variables: &[(String, String)]) -> Self {
+        self.env.extend_from_slice(variables);
         self
     }
 
     /// Runs it to its end, telling of every line. Dropping the future ends the program.
-    pub(crate) async fn run(self, tell: &mut (dyn FnMut(&str) + Send)) -> std::io::Result<Outcome> {
+    pub(crate) async fn run(
+        self,
+        place: Place<'_>,
+        tell: &mut (dyn FnMut(&str) + Send),
+    ) -> std::io::Result<Outcome> {
+        match place {
+            Place::Machine => self.run_here(tell).await,
+            Place::Inside(sandbox, root, servers) => {
+                let limit = self.limit;
+                let task = self.task(root, servers)?;
+                run_inside(sandbox.start(task).await?, limit, tell).await
+            }
+        }
+    }
+
+    fn task(self, root: &[View], servers: Option<&[Server]>) -> std::io::Result<Task> {
+        let words = [self.program.into_os_string()].into_iter().chain(self.args);
+        let argv: Result<Vec<String>, _> = words.map(OsString::into_string).collect();
+        let argv = argv.map_err(|_| std::io::Error::other("a path that is no text"))?;
+        let (root, fetches) = (root.to_vec(), servers.map(<[Server]>::to_vec));
+        Ok(Task { argv, env: self.env, cwd: self.cwd, root, fetches })
+    }
+
+    async fn run_here(self, tell: &mut (dyn FnMut(&str) + Send)) -> std::io::Result<Outcome> {
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(UNDER_A_LIFELINE).arg("sh").arg(&self.program).args(&self.args);
-        for name in UNWANTED {
-            command.env_remove(name);
-        }
-        command.env("LC_ALL", "C.UTF-8").env("NO_COLOR", "1").envs(self.env);
-        command.current_dir(&self.cwd).process_group(0);
+        command.env_clear().envs(self.env).current_dir(&self.cwd).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         let lifeline = child.stdin.take();
         let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
             return Err(std::io::Error::other("no pipes to the program"));
         };
-        let (sender, mut lines) = tokio::sync::mpsc::channel::<(bool, String)>(64);
-        let readers = [
-            tokio::spawn(read_lines(stdout, false, sender.clone())),
-            tokio::spawn(read_lines(stderr, true, sender)),
-        ];
-        let mut kept = [VecDeque::new(), VecDeque::new()];
+        let mut said = Said::begin(stdout, stderr);
         let in_time = tokio::time::timeout(self.limit, async {
-            while let Some((is_error, line)) = lines.recv().await {
-                tell(&line);
-                let lines = &mut kept[usize::from(is_error)];
-                if lines.len() == KEPT_LINES {
-                    lines.pop_front();
-                }
-                lines.push_back(line);
-            }
+            said.hear(tell).await;
             child.wait().await
         })
         .await;
@@ -135,11 +142,72 @@ impl Invocation {
             child.wait().await?;
             None
         };
-        for reader in readers {
+        Ok(said.end(code))
+    }
+}
+
+async fn run_inside(
+    begun: Begun,
+    limit: Duration,
+    tell: &mut (dyn FnMut(&str) + Send),
+) -> std::io::Result<Outcome> {
+    let Begun { stdout, stderr, mut ended, keep } = begun;
+    let (stdout, stderr) = (Receiver::from_owned_fd(stdout)?, Receiver::from_owned_fd(stderr)?);
+    let mut said = Said::begin(stdout, stderr);
+    let in_time = tokio::time::timeout(limit, async {
+        said.hear(tell).await;
+        (&mut ended).await
+    })
+    .await;
+    drop(keep);
+    let broke = || std::io::Error::other("the sandbox ended");
+    let code = if let Ok(code) = in_time {
+        Some(code.ok_or_else(broke)?)
+    } else {
+        ended.await;
+        None
+    };
+    Ok(said.end(code))
+}
+
+/// What a program says while it runs.
+struct Said {
+    lines: tokio::sync::mpsc::Receiver<(bool, String)>,
+    readers: [tokio::task::JoinHandle<()>; 2],
+    kept: [VecDeque<String>; 2],
+}
+
+impl Said {
+    fn begin(
+        stdout: impl AsyncRead + Unpin + Send + 'static,
+        stderr: impl AsyncRead + Unpin + Send + 'static,
+    ) -> Self {
+        let (sender, lines) = tokio::sync::mpsc::channel(64);
+        let readers = [
+            tokio::spawn(read_lines(stdout, false, sender.clone())),
+            tokio::spawn(read_lines(stderr, true, sender)),
+        ];
+        Self { lines, readers, kept: [VecDeque::new(), VecDeque::new()] }
+    }
+
+    /// Tells of every line until there will be none any more.
+    async fn hear(&mut self, tell: &mut (dyn FnMut(&str) + Send)) {
+        while let Some((is_error, line)) = self.lines.recv().await {
+            tell(&line);
+            let kept = &mut self.kept[usize::from(is_error)];
+            if kept.len() == KEPT_LINES {
+                kept.pop_front();
+            }
+            kept.push_back(line);
+        }
+    }
+
+    fn end(self, code: Option<i32>) -> Outcome {
+        for reader in self.readers {
             reader.abort();
         }
-        let [out, err] = kept.map(Vec::from);
-        Ok(Outcome { code, out, err })
+        let [out, err] = self.kept.map(Vec::from);
+        Outcome { code, out, err }
     }
 }
 
@@ -228,14 +296,14 @@ mod tests {
     use super::*;
 
     fn shell(script: &str, limit: Duration) -> Invocation {
-        Invocation::new("/bin/sh", Path::new("/"), limit).args(["-c", script])
+        Invocation::new("/bin/sh", limit).env("PATH", "/usr/bin:/bin").args(["-c", script])
     }
 
     #[tokio::test]
     async fn what_a_program_says_is_kept_and_told() {
         let mut told = Vec::new();
         let outcome = shell("echo one; echo two >&2; exit 3", Duration::from_secs(20))
-            .run(&mut |line| told.push(line.to_owned()))
+            .run(Place::Machine, &mut |line| told.push(line.to_owned()))
             .await
             .unwrap();
         assert_eq!(outcome.code, Some(3));
@@ -247,7 +315,10 @@ mod tests {
     #[tokio::test]
     async fn endings_without_words_are_put_in_words() {
         let run = |script: &'static str| async move {
-            let outcome = shell(script, Duration::from_secs(20)).run(&mut |_| ()).await.unwrap();
+            let outcome = shell(script, Duration::from_secs(20))
+                .run(Place::Machine, &mut |_| ())
+                .await
+                .unwrap();
             outcome.last_words()
         };
         assert_eq!(run("exit 7").await, "exit code 7");
@@ -263,7 +334,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("alive");
         let script = format!("(sleep 1; touch {}) & sleep 60", file.display());
-        let outcome = shell(&script, Duration::from_millis(200)).run(&mut |_| ()).await.unwrap();
+        let outcome = shell(&script, Duration::from_millis(200))
+            .run(Place::Machine, &mut |_| ())
+            .await
+            .unwrap();
         assert_eq!(outcome.last_words(), "it took too long");
         tokio::time::sleep(Duration::from_millis(1500)).await;
         assert!(!file.exists(), "a grandchild went on");
@@ -275,10 +349,52 @@ mod tests {
         let file = dir.path().join("alive");
         let script = format!("sleep 1; touch {}", file.display());
         let run = shell(&script, Duration::from_mins(1));
-        let task = tokio::spawn(async move { run.run(&mut |_| ()).await.map(|o| o.code) });
+        let task =
+            tokio::spawn(async move { run.run(Place::Machine, &mut |_| ()).await.map(|o| o.code) });
         tokio::time::sleep(Duration::from_millis(300)).await;
         task.abort();
         tokio::time::sleep(Duration::from_millis(1500)).await;
         assert!(!file.exists(), "the program went on");
+    }
+
+    /// Plays a sandbox: plain processes, which it ends when nobody keeps them.
+    #[derive(Debug)]
+    struct Played;
+
+    impl Sandbox for Played {
+        fn start(&self, task: Task) -> crate::ground::Pending<'_, std::io::Result<Begun>> {
+            Box::pin(async move {
+                let mut command = std::process::Command::new(&task.argv[0]);
+                command.args(&task.argv[1..]).env_clear().envs(task.env).current_dir(task.cwd);
+                command.stdout(Stdio::piped()).stderr(Stdio::piped());
+                let mut child = command.spawn()?;
+                let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+                let (keep, given_up) = tokio::sync::oneshot::channel();
+                let pid = rustix::process::Pid::from_child(&child);
+                tokio::spawn(async move {
+                    let _ = given_up.await;
+                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                });
+                let wait = tokio::task::spawn_blocking(move || child.wait());
+                let ended = Box::pin(async move { wait.await.ok()?.ok()?.code().or(Some(137)) });
+                Ok(Begun { stdout: stdout.into(), stderr: stderr.into(), ended, keep })
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_program_in_a_sandbox_is_heard_and_ended_likewise() {
+        let place = || Place::Inside(&Played, &[], None);
+        let mut told = Vec::new();
+        let outcome = shell("echo one; echo two >&2; exit 3", Duration::from_secs(20))
+            .run(place(), &mut |line| told.push(line.to_owned()))
+            .await
+            .unwrap();
+        assert_eq!((outcome.code, outcome.last_words()), (Some(3), "two".to_owned()));
+        told.sort();
+        assert_eq!(told, ["one", "two"]);
+        let late = shell("exec sleep 60", Duration::from_millis(200));
+        let outcome = late.run(place(), &mut |_| ()).await.unwrap();
+        assert_eq!(outcome.last_words(), "it took too long");
     }
 }

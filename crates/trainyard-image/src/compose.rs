@@ -37,7 +37,14 @@ pub(crate) fn environment(
         image.cmd = cmd;
         image.working_dir = working_dir;
     }
-    finish(image, words, python_views(&found.dir, Some(&marker.base_prefix)), mounts)
+    let led = match &marker.prefixes {
+        Some(prefixes) => prefixes.clone(),
+        None => prefixes(&found.dir.join("bin/python")),
+    };
+    let base = Some(marker.base_prefix.as_path());
+    let mut views = python_views(base, &led, &found.dir);
+    views.push(private(&found.dir));
+    finish(image, words, views, mounts)
 }
 
 /// The image that a folder of the user's stands for.
@@ -50,7 +57,9 @@ pub(crate) fn folder(words: &Words<'_>, dir: &Path, mounts: &[CodeMount]) -> Res
     let id = format!("trainyard://env{}", dir.display());
     let mut image = start(id, words, &format!("the Python environment in {}", dir.display()));
     image.env = variables(Some(&dir));
-    Ok(finish(image, words, python_views(&dir, base.as_deref()), mounts))
+    let mut views = python_views(base.as_deref(), &prefixes(&dir.join("bin/python")), &dir);
+    views.push(private(&dir));
+    Ok(finish(image, words, views, mounts))
 }
 
 /// The host itself as an image.
@@ -124,30 +133,36 @@ fn official(demand: &Demand) -> (Vec<String>, PathBuf) {
     }
 }
 
-/// The environment where it is (its programs name their own path), written only privately, and the
-/// Python it was made from.
-fn python_views(dir: &Path, base: Option<&Path>) -> Vec<View> {
+/// The environment where it is: its programs name their own path. It is written only privately.
+fn private(dir: &Path) -> View {
+    let (source, target) = (dir.to_owned(), dir.to_owned());
+    View::Directory { source, target, mode: ViewMode::PrivateCopy }
+}
+
+/// The prefixes that a Python leads to: its links may lead through others, which must exist inside as
+/// well.
+pub(crate) fn prefixes(python: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut link = python.to_owned();
+    for _ in 0..16 {
+        let Ok(next) = std::fs::read_link(&link) else { break };
+        link = link.parent().unwrap_or(Path::new("/")).join(next);
+        found.extend(link.parent().and_then(Path::parent).map(Path::to_owned));
+    }
+    found
+}
+
+/// The Python that the environment in `dir` is made from: where it is installed, and where links lead to.
+pub(crate) fn python_views(base: Option<&Path>, led: &[PathBuf], dir: &Path) -> Vec<View> {
     let mut prefixes: Vec<PathBuf> = Vec::new();
-    let mut add = |prefix: &Path| {
+    for prefix in base.into_iter().chain(led.iter().map(PathBuf::as_path)) {
         for path in [Some(prefix.to_owned()), prefix.canonicalize().ok()].into_iter().flatten() {
             if !prefixes.contains(&path) {
                 prefixes.push(path);
             }
         }
-    };
-    if let Some(base) = base {
-        add(base);
     }
-    // Links may lead there through other links, which must exist inside as well.
-    let mut link = dir.join("bin/python");
-    for _ in 0..16 {
-        let Ok(next) = std::fs::read_link(&link) else { break };
-        link = link.parent().unwrap_or(Path::new("/")).join(next);
-        if let Some(prefix) = link.parent().and_then(Path::parent) {
-            add(prefix);
-        }
-    }
-    let mut views: Vec<View> = prefixes
+    prefixes
         .iter()
         .filter(|prefix| !system::is_shown(prefix) && !prefix.starts_with(dir))
         .flat_map(|prefix| parts(prefix))
@@ -155,10 +170,7 @@ fn python_views(dir: &Path, base: Option<&Path>) -> Vec<View> {
             let source = path.canonicalize().ok()?;
             Some(View::Directory { source, target: path, mode: ViewMode::ReadOnly })
         })
-        .collect();
-    let target = dir.to_owned();
-    views.push(View::Directory { source: dir.to_owned(), target, mode: ViewMode::PrivateCopy });
-    views
+        .collect()
 }
 
 /// All of a prefix, but of one that holds more than a Python (a home, the root) only what is Python's.

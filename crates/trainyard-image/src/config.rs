@@ -1,5 +1,5 @@
-//! The part of `trainyard.toml` that is about images: `[images]`, `[[mounts]]` and `with`. Unknown keys
-//! are errors that name the line.
+//! What `trainyard.toml` says: `[images]`, `[[mounts]]`, `with`, and which packages may be installed.
+//! Unknown keys are errors that name the line.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,6 +19,10 @@ pub struct ConfigFile {
     pub mounts: Vec<CodeMount>,
     /// From `with`.
     pub with: Vec<String>,
+    /// From `allow-source-packages`: packages may be built from their sources.
+    pub allow_source_packages: bool,
+    /// From `allow-requirements`: pods may ask for packages.
+    pub allow_requirements: bool,
 }
 
 /// Why the file cannot be used.
@@ -45,6 +49,8 @@ struct Raw {
     images: BTreeMap<String, toml::Spanned<RawImage>>,
     mounts: Vec<toml::Spanned<RawMount>>,
     with: Vec<String>,
+    allow_source_packages: bool,
+    allow_requirements: bool,
 }
 
 struct RawImage {
@@ -107,7 +113,12 @@ impl ConfigFile {
         })?;
         let base = file.parent().unwrap_or(Path::new("."));
         let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
-        let mut found = Self { with: raw.with, ..Self::default() };
+        let mut found = Self {
+            with: raw.with,
+            allow_source_packages: raw.allow_source_packages,
+            allow_requirements: raw.allow_requirements,
+            ..Self::default()
+        };
         for (name, image) in raw.images {
             let offset = image.span().start;
             let detail = image.into_inner().detail;
@@ -140,6 +151,7 @@ impl ConfigFile {
             }
         }
         settings.with.extend(self.with);
+        settings.source_packages |= self.allow_source_packages;
     }
 }
 
@@ -157,6 +169,7 @@ mod tests {
         let file = parse(
             r#"
 with = ["scikit-learn"]
+allow-source-packages = true
 [images]
 "gcr.io/me/mnist:1" = "tensorflow/tensorflow:2.21.0"
 other = { use = "env:venv", entrypoint = ["python", "/app/main.py"], working-dir = "/app" }
@@ -168,6 +181,7 @@ read-only = true
         )
         .unwrap();
         assert_eq!(file.with, ["scikit-learn"]);
+        assert!(file.allow_source_packages && !file.allow_requirements);
         let other = file.mappings.iter().find(|mapping| mapping.name == "other").unwrap();
         assert_eq!(other.target, Target::Environment(PathBuf::from("/project/venv")));
         assert_eq!(other.entrypoint, ["python", "/app/main.py"]);

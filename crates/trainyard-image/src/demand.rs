@@ -32,6 +32,8 @@ pub(crate) struct Demand {
     pub(crate) what: What,
     /// Extra packages, normalised.
     pub(crate) requirements: Vec<String>,
+    /// Those may be built from their sources.
+    pub(crate) sources: bool,
 }
 
 /// What an environment holds, apart from its Python.
@@ -43,6 +45,9 @@ pub(crate) struct Recipe {
     pub(crate) version: Version,
     pub(crate) jupyter: bool,
     pub(crate) requirements: Vec<String>,
+    /// Those may have been built from their sources.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) sources: bool,
 }
 
 impl Demand {
@@ -72,6 +77,7 @@ impl Demand {
             version: version.clone(),
             jupyter,
             requirements: self.requirements.clone(),
+            sources: self.sources,
         }
     }
 
@@ -168,6 +174,7 @@ pub(crate) mod tests {
         Demand {
             what: What::Tensorflow { wanted: tag.wanted, gpu: tag.gpu, jupyter: tag.jupyter },
             requirements: requirements.iter().map(|line| (*line).to_owned()).collect(),
+            sources: false,
         }
     }
 
@@ -190,9 +197,11 @@ pub(crate) mod tests {
         ] {
             names.push(other.recipe(&version("2.21.0"), "x86_64").name(&interpreter(11, 7)));
         }
+        let built = Demand { sources: true, ..tensorflow("2.21.0", &["six"]) };
+        names.push(built.recipe(&version("2.21.0"), "x86_64").name(&interpreter(11, 7)));
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), 6);
+        assert_eq!(names.len(), 7);
     }
 
     #[test]
@@ -204,7 +213,11 @@ pub(crate) mod tests {
         assert!(!latest.accepts(&recipe(&latest, "2.17.0rc1")));
         let exact = tensorflow("2.16.2", &[]);
         assert!(!exact.accepts(&recipe(&exact, "2.16.1")));
-        let python = Demand { what: What::Python { wanted: Wanted::Latest }, requirements: vec![] };
+        let python = Demand {
+            what: What::Python { wanted: Wanted::Latest },
+            requirements: vec![],
+            sources: false,
+        };
         assert!(!python.accepts(&recipe(&exact, "2.16.2")));
     }
 

@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+/// What is said of packages that may be there and have no wheels.
+pub(crate) const ONLY_WHEELS: &str = ". Only wheels are taken: where a package is published as sources alone, \
+     --allow-source-packages, or allow-source-packages = true in trainyard.toml, has it built in a sandbox";
+
 /// Why a container's image cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
@@ -93,7 +97,8 @@ pub enum ImageError {
     /// Packages that are not to be had, or not together.
     #[error(
         "{packages} cannot be installed beside {beside}: {said}. Correct the names and versions in --with, \
-         --requirements, trainyard.toml or the annotation trainyard.dev/requirements"
+         --requirements, trainyard.toml or the annotation trainyard.dev/requirements{}",
+        if *.only_wheels { ONLY_WHEELS } else { "" }
     )]
     Unresolvable {
         /// The packages that were asked for.
@@ -102,6 +107,8 @@ pub enum ImageError {
         beside: String,
         /// The installer's last words.
         said: String,
+        /// Packages were not to be built.
+        only_wheels: bool,
     },
     /// The package index was not reached.
     #[error(

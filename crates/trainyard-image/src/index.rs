@@ -4,10 +4,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::command::Invocation;
+use crate::command::{Invocation, Place};
 use crate::error::ImageError;
 use crate::interpreters::Interpreter;
 use crate::tools::{Failure, Tool, classify, failed};
+use crate::variables::{self, Given};
 use crate::version::{Version, Wanted};
 
 const ASKING: Duration = Duration::from_secs(90);
@@ -26,6 +27,14 @@ pub(crate) async fn newest(
     }
 }
 
+/// Runs on the machine: it fetches nothing but what is known of packages that are named here, and builds
+/// nothing.
+fn asking(program: &Path, folder: &Path) -> Invocation {
+    let home = folder.join(".asked");
+    let given = Given::here().variables;
+    Invocation::new(program, ASKING).at(folder).envs(&variables::plain(&home)).envs(&given)
+}
+
 async fn by_uv(
     uv: &Path,
     python: &Interpreter,
@@ -34,18 +43,11 @@ async fn by_uv(
     folder: &Path,
 ) -> Result<Option<Version>, ImageError> {
     let asked = tempfile(folder, package, wanted).await?;
-    let run = Invocation::new(uv, folder, ASKING)
-        .args([
-            "pip",
-            "compile",
-            "--quiet",
-            "--no-deps",
-            "--no-header",
-            "--no-annotate",
-            "--python",
-        ])
+    let run = asking(uv, folder)
+        .args(["pip", "compile", "--quiet", "--no-deps", "--no-header", "--no-annotate"])
+        .args(["--only-binary", ":all:", "--python"])
         .args([&python.executable, &asked]);
-    let outcome = run.run(&mut |_| ()).await;
+    let outcome = run.run(Place::Machine, &mut |_| ()).await;
     // Only a question; a file that stays behind is overwritten by the next.
     drop(tokio::fs::remove_file(&asked).await);
     let doing = format!("asking for releases of {package}");
@@ -90,13 +92,15 @@ async fn by_pip(
 ) -> Result<Option<Version>, ImageError> {
     // Refusing a version that does not exist, pip names those that do; older ones have no other way.
     let impossible = format!("{package}==0.0.0.dev0");
-    let run = Invocation::new(&python.executable, folder, ASKING)
+    let run = asking(&python.executable, folder)
         .args(["-I", "-m", "pip", "--no-input", "--disable-pip-version-check", "--retries", "1"])
         .args(["download", "--no-deps", "--no-cache-dir", "--only-binary", ":all:", "--dest"])
         .args([folder.join(".asked")])
         .args([impossible]);
-    let outcome =
-        run.run(&mut |_| ()).await.map_err(ImageError::files("starting", &python.executable))?;
+    let outcome = run
+        .run(Place::Machine, &mut |_| ())
+        .await
+        .map_err(ImageError::files("starting", &python.executable))?;
     let said = outcome.all();
     let kind = classify(&said, package);
     let found = offered(&said);

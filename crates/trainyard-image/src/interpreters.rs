@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::Invocation;
+use crate::command::{Invocation, Place};
+use crate::variables;
 use crate::version::Python;
 
 /// Answers with one line of JSON on any Python since 2.7. `executable` is the one outside any
@@ -126,8 +127,9 @@ async fn remember(memory: &Path, known: &BTreeMap<PathBuf, Remembered>) {
 }
 
 async fn ask(path: &Path) -> Option<Interpreter> {
-    let run = Invocation::new(path, Path::new("/"), Duration::from_secs(20));
-    let outcome = run.args(["-c", WHAT_ARE_YOU]).run(&mut |_| ()).await.ok()?;
+    let run = Invocation::new(path, Duration::from_secs(20));
+    let run = run.args(["-c", WHAT_ARE_YOU]).envs(&variables::plain(Path::new("/nonexistent")));
+    let outcome = run.run(Place::Machine, &mut |_| ()).await.ok()?;
     serde_json::from_str(outcome.out.last()?).ok()
 }
 

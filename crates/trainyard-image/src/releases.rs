@@ -200,6 +200,11 @@ pub(crate) fn constraints(version: &Version) -> Vec<String> {
     lines
 }
 
+/// Packages that a release asks for in versions which were published as sources only.
+pub(crate) fn without_wheels(version: &Version) -> &'static [&'static str] {
+    if version.major_minor() < (2, 7) { &["gast", "termcolor", "wrapt"] } else { &[] }
+}
+
 /// The TensorBoard that goes with a release, as a requirement. The newest releases do not bring it.
 pub(crate) fn tensorboard(version: &Version) -> Option<String> {
     let (major, minor) = version.major_minor();

@@ -1,5 +1,6 @@
 //! Extra packages, written as lines of a requirements file. Pure. Only names, versions and addresses
-//! of packages are taken: an option or a path would reach into the host.
+//! of packages are taken: an option or a path would reach into the host. Addresses only where packages may
+//! be built from their sources: what is there need not be a wheel.
 
 use crate::error::ImageError;
 
@@ -7,8 +8,10 @@ const LONGEST_LINE: usize = 1000;
 const MOST_LINES: usize = 500;
 
 /// Lines without comments and repetitions, in a fixed order, so that equal wishes share one environment.
+/// With `sources` addresses are taken.
 pub(crate) fn normalise<'a>(
     lines: impl IntoIterator<Item = &'a String>,
+    sources: bool,
 ) -> Result<Vec<String>, ImageError> {
     let mut kept: Vec<String> = Vec::new();
     for line in lines.into_iter().flat_map(|text| text.lines()) {
@@ -17,6 +20,9 @@ pub(crate) fn normalise<'a>(
             continue;
         }
         check(line)?;
+        if is_address(line) && !sources {
+            return Err(refused(line, ADDRESS));
+        }
         kept.push(line.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     kept.sort_by_key(|line| (name(line), line.clone()));
@@ -43,6 +49,14 @@ pub(crate) fn name(line: &str) -> String {
         }
     }
     name
+}
+
+const ADDRESS: &str = "it names an address, and what lies there may have to be built, which runs its code; \
+     --allow-source-packages, or allow-source-packages = true in trainyard.toml, allows that in a sandbox";
+
+/// Whether a line says where a package lies.
+pub(crate) fn is_address(line: &str) -> bool {
+    line.contains('@') || line.contains("://")
 }
 
 fn without_comment(line: &str) -> &str {
@@ -89,7 +103,7 @@ mod tests {
     use super::*;
 
     fn lines(lines: &[&str]) -> Result<Vec<String>, ImageError> {
-        normalise(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>())
+        normalise(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>(), true)
     }
 
     #[test]

@@ -5,10 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use crate::choose::{Chooser, Plan};
 use crate::compose;
 use crate::demand::{Demand, What};
 use crate::error::{ImageError, SettingsError};
+use crate::ground::Ground;
 use crate::held::{self, Held};
 use crate::image::{Foreseen, Image, Progress, PullPolicy, Step};
 use crate::make::Making;
@@ -38,6 +41,8 @@ struct Inner {
     chooser: Chooser,
     shared: Shared,
     held: Held,
+    /// None as long as nobody has said where environments are made.
+    ground: watch::Sender<Option<Ground>>,
 }
 
 /// What a name turned out to mean.
@@ -86,7 +91,13 @@ impl Images {
         })?;
         let chooser = Chooser::new(store.root(), &settings);
         let (shared, held) = (Shared::default(), Held::default());
-        Ok(Self { inner: Arc::new(Inner { settings, store, chooser, shared, held }) })
+        let ground = watch::Sender::new(None);
+        Ok(Self { inner: Arc::new(Inner { settings, store, chooser, shared, held, ground }) })
+    }
+
+    /// Says where environments are made; whatever is to be made waits for it.
+    pub fn make_on(&self, ground: Ground) {
+        self.inner.ground.send_replace(Some(ground));
     }
 
     /// What stands for an image, made ready if need be. `requirements` are lines as in requirements.txt.
@@ -301,7 +312,11 @@ impl Inner {
             uv.into_iter().chain([Tool::Pip]).filter(|tool| tool.can_use(&plan.python)).collect();
         let mut last = None;
         for tool in &tools {
+            if self.settings.offline && *tool == Tool::Pip {
+                continue;
+            }
             let making = Making {
+                ground: &self.ground().await,
                 store: &self.store,
                 recipe: &plan.recipe,
                 python: &plan.python,
@@ -309,9 +324,6 @@ impl Inner {
                 offline: self.settings.offline,
                 teller,
             };
-            if self.settings.offline && *tool == Tool::Pip {
-                continue;
-            }
             match making.make().await {
                 Ok(made) => return Ok(made),
                 Err(not_made) if not_made.kind == Failure::Network => {
@@ -326,6 +338,14 @@ impl Inner {
             let said = "the network is not to be used (offline)".to_owned();
             (Failure::Network, ImageError::NoNetwork { doing, tool: "pip".to_owned(), said })
         }))
+    }
+
+    /// Where environments are made, once that is known.
+    async fn ground(&self) -> Ground {
+        let mut said = self.ground.subscribe();
+        let said = said.wait_for(Option::is_some).await;
+        // The sender is our own, and what was waited for is there.
+        said.ok().and_then(|ground| ground.clone()).unwrap_or(Ground::Machine)
     }
 
     fn demand(
@@ -361,7 +381,10 @@ impl Inner {
                 .push("this machine has no GPU to use: the CPU build is taken".to_owned());
         }
         let lines = requirements.iter().chain(&self.settings.with);
-        Ok(Demand { what, requirements: requirements::normalise(lines)? })
+        let sources = self.settings.source_packages;
+        let requirements = requirements::normalise(lines, sources)?;
+        let sources = sources && !requirements.is_empty();
+        Ok(Demand { what, requirements, sources })
     }
 
     fn host(
@@ -395,7 +418,7 @@ impl Inner {
 
 /// An environment that is not ours is not changed.
 fn refuse_extras(meaning: &Meaning<'_>, target: &str, lines: &[String]) -> Result<(), ImageError> {
-    let lines = requirements::normalise(lines)?;
+    let lines = requirements::normalise(lines, true)?;
     if lines.is_empty() {
         return Ok(());
     }

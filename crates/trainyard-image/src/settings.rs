@@ -19,6 +19,9 @@ pub struct Settings {
     pub mounts: Vec<CodeMount>,
     /// Packages in every environment that is made.
     pub with: Vec<String>,
+    /// Packages may be built from their sources, and be named by addresses. Their code then runs when an
+    /// environment is made.
+    pub source_packages: bool,
     /// Never use the network.
     pub offline: bool,
     /// There is a GPU that TensorFlow can use.
@@ -103,7 +106,7 @@ impl Settings {
                 });
             }
         }
-        requirements::normalise(&self.with)
+        requirements::normalise(&self.with, self.source_packages)
             .map(drop)
             .map_err(|error| SettingsError::With(error.to_string()))
     }

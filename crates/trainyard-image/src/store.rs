@@ -10,10 +10,13 @@ use serde::{Deserialize, Serialize};
 use crate::demand::{Demand, FORMAT, Recipe};
 use crate::error::ImageError;
 use crate::releases;
+use crate::settle;
 use crate::version::Python;
 
 const MARKER: &str = ".complete";
 const LOCKS: &str = ".locks";
+/// What is fetched while environments are made, a folder for each.
+const WORK: &str = ".work";
 
 /// What the marker says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +29,10 @@ pub(crate) struct Marker {
     pub(crate) base_prefix: PathBuf,
     /// What made it.
     pub(crate) made_by: String,
+    /// Where its Python leads, as it was before any package was installed: a package may have laid links
+    /// to anywhere since. None: one that was made before this was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) prefixes: Option<Vec<PathBuf>>,
 }
 
 /// An environment that can be used.
@@ -76,6 +83,11 @@ impl Store {
 
     pub(crate) fn dir(&self, name: &str) -> PathBuf {
         self.root.join(name)
+    }
+
+    /// What is needed while an environment is made, and gone afterwards.
+    pub(crate) fn work(&self, name: &str) -> PathBuf {
+        self.root.join(WORK).join(name)
     }
 
     /// The environment in this folder, if it is whole and its Python is still there.
@@ -195,9 +207,20 @@ impl Store {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         };
-        gone(tokio::fs::remove_file(dir.join(MARKER)).await)
-            .and(gone(tokio::fs::remove_dir_all(&dir).await))
-            .map_err(ImageError::files("removing", &dir))
+        let marker = gone(tokio::fs::remove_file(dir.join(MARKER)).await);
+        marker.and(gone(remove_all(&dir).await)).map_err(ImageError::files("removing", &dir))?;
+        self.clear_work(name).await
+    }
+
+    /// Removes what was needed for making one.
+    pub(crate) async fn clear_work(&self, name: &str) -> Result<(), ImageError> {
+        let work = self.work(name);
+        match remove_all(&work).await {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(ImageError::files("removing", &work)(error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Declares an environment whole, once all of it is on the disk: a marker must not outlive its files
@@ -215,12 +238,34 @@ impl Store {
             .map_err(ImageError::files("writing", &dir))?;
         let path = dir.join(MARKER);
         let fresh = dir.join(".complete.new");
+        // A package may have laid a link there.
+        let _ = tokio::fs::remove_file(&fresh).await;
         let text = serde_json::to_vec_pretty(&marker)
             .map_err(|error| ImageError::files("writing", &path)(error.into()))?;
-        tokio::fs::write(&fresh, text).await.map_err(ImageError::files("writing", &fresh))?;
+        write_new(&fresh, &text).await.map_err(ImageError::files("writing", &fresh))?;
         tokio::fs::rename(&fresh, &path).await.map_err(ImageError::files("writing", &path))?;
         Ok(Environment { dir, marker })
     }
+}
+
+/// Removes a folder, whatever a package has made of it.
+async fn remove_all(dir: &Path) -> std::io::Result<()> {
+    let folder = dir.to_owned();
+    let removed = tokio::task::spawn_blocking(move || {
+        if folder.symlink_metadata()?.is_dir() {
+            settle::settle(&folder)?;
+        }
+        std::fs::remove_dir_all(folder)
+    });
+    removed.await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
+}
+
+/// Writes a file that must not be there yet, not even as a link.
+async fn write_new(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    use tokio::io::AsyncWriteExt as _;
+    let mut file = tokio::fs::File::options().write(true).create_new(true).open(path).await?;
+    file.write_all(text).await?;
+    file.flush().await
 }
 
 #[cfg(test)]
@@ -259,6 +304,7 @@ pub(crate) mod tests {
             python: python.version,
             base_prefix: python.base_prefix,
             made_by: "test".to_owned(),
+            prefixes: None,
         };
         store.complete(&name, marker).await.unwrap();
         name
@@ -278,6 +324,23 @@ pub(crate) mod tests {
         assert_ne!(new, same_on_better_python);
         assert_eq!(best("2.9"), Some(store.dir(&old)));
         assert_eq!(best("2.17.0"), None);
+    }
+
+    #[tokio::test]
+    async fn links_that_a_package_laid_are_not_written_through() {
+        let kept = empty();
+        let (store, outside) = (&kept.store, kept.store.root().join("outside"));
+        std::fs::write(&outside, "own").unwrap();
+        for name in [".complete.new", MARKER] {
+            let demand = tensorflow("2.16.1", &[]);
+            let recipe = demand.recipe(&Version::parse("2.16.1").unwrap(), std::env::consts::ARCH);
+            let dir = store.dir(&recipe.name(&interpreter(11, 0)));
+            std::fs::create_dir_all(&dir).unwrap();
+            std::os::unix::fs::symlink(&outside, dir.join(name)).unwrap();
+            add(store, "2.16.1", 11, &[]).await;
+            assert_eq!(std::fs::read_to_string(&outside).unwrap(), "own", "{name}");
+            std::fs::remove_dir_all(dir).unwrap();
+        }
     }
 
     #[tokio::test]

@@ -177,6 +177,11 @@ pub(crate) fn is_shown(path: &Path) -> bool {
     TOP.iter().any(|top| path.starts_with(Path::new("/").join(top)))
 }
 
+/// Whether a path of the host is shown, or is one of the files of `/etc` that are.
+pub(crate) fn shows(path: &Path) -> bool {
+    is_shown(path) || ETC.iter().any(|name| path.starts_with(Path::new("/etc").join(name)))
+}
+
 /// What does not depend on who looks.
 fn host(root: &Path) -> Vec<SystemView> {
     let mut views = Vec::new();

@@ -22,6 +22,31 @@ pub(crate) enum Tool {
     Pip,
 }
 
+/// Which packages may be built from their sources; all others are taken as wheels only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sources {
+    /// None.
+    None,
+    /// These, which have no wheels.
+    Named(&'static [&'static str]),
+    /// Any.
+    All,
+}
+
+impl Sources {
+    /// As both programs are told.
+    fn flags(self) -> Vec<&'static str> {
+        let mut flags = match self {
+            Self::All => Vec::new(),
+            Self::None | Self::Named(_) => vec!["--only-binary", ":all:"],
+        };
+        if let Self::Named(names) = self {
+            flags.extend(names.iter().flat_map(|name| ["--no-binary", name]));
+        }
+        flags
+    }
+}
+
 /// Kinds of failures that are treated differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
@@ -72,10 +97,9 @@ impl Tool {
 
     /// Makes an empty environment with pip in it.
     pub(crate) fn make(&self, python: &Interpreter, dir: &Path, offline: bool) -> Vec<Invocation> {
-        let cwd = dir.parent().unwrap_or(Path::new("/"));
         match self {
             Self::Uv(uv) => {
-                let run = Invocation::new(uv, cwd, MAKING).args(["venv", "--seed", "--no-project"]);
+                let run = Invocation::new(uv, MAKING).args(["venv", "--seed", "--no-project"]);
                 let run = run.args(offline.then_some("--offline"));
                 vec![run.args([
                     "--python".as_ref(),
@@ -84,7 +108,7 @@ impl Tool {
                 ])]
             }
             Self::Pip => {
-                let run = Invocation::new(&python.executable, cwd, MAKING);
+                let run = Invocation::new(&python.executable, MAKING);
                 let mut runs = vec![run.args([
                     "-I".as_ref(),
                     "-m".as_ref(),
@@ -93,7 +117,8 @@ impl Tool {
                 ])];
                 // Those that old Pythons bring do not know today's wheels.
                 if python.version.minor <= 8 {
-                    let run = pip(dir, cwd, MAKING).args(["install", "--upgrade"]);
+                    let run = pip(dir, MAKING).args(["install", "--upgrade"]);
+                    let run = run.args(Sources::None.flags());
                     runs.push(run.args(["pip", "setuptools<81", "wheel"]));
                 }
                 runs
@@ -108,44 +133,60 @@ impl Tool {
         dir: &Path,
         (all, extra): (&Path, &Path),
         limits: &Path,
-        offline: bool,
+        (offline, sources): (bool, Sources),
     ) -> Invocation {
-        let cwd = dir.parent().unwrap_or(Path::new("/"));
         match self {
-            Self::Uv(uv) => Invocation::new(uv, cwd, RESOLVING)
+            Self::Uv(uv) => Invocation::new(uv, RESOLVING)
                 .args(["pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python"])
                 .args([dir.join("bin/python")])
                 .args(offline.then_some("--offline"))
+                .args(sources.flags())
                 .args([all.as_os_str(), "-c".as_ref(), limits.as_os_str()]),
-            Self::Pip => pip(dir, cwd, RESOLVING)
+            Self::Pip => pip(dir, RESOLVING)
                 .args(["install", "--dry-run", "--no-deps"])
+                .args(sources.flags())
                 .args(["-r".as_ref(), extra.as_os_str(), "-c".as_ref(), limits.as_os_str()]),
         }
     }
 
-    /// Installs what the files say, compiled to bytecode.
+    /// Installs what the files say. `pip` compiles it by itself; `uv` if it is told to, by programs of
+    /// the environment, which run what is in it.
     pub(crate) fn install(
         &self,
         dir: &Path,
-        lines: &Path,
-        limits: &Path,
-        offline: bool,
+        (lines, limits): (&Path, &Path),
+        (offline, sources): (bool, Sources),
+        compiles: bool,
     ) -> Invocation {
-        let cwd = dir.parent().unwrap_or(Path::new("/"));
         let run = match self {
-            Self::Uv(uv) => Invocation::new(uv, cwd, INSTALLING)
-                .args(["pip", "install", "--compile-bytecode", "--python"])
+            Self::Uv(uv) => Invocation::new(uv, INSTALLING)
+                .args(["pip", "install", "--python"])
                 .args([dir.join("bin/python")])
+                .args(compiles.then_some("--compile-bytecode"))
                 .args(offline.then_some("--offline")),
-            Self::Pip => pip(dir, cwd, INSTALLING).args(["install"]),
+            Self::Pip => pip(dir, INSTALLING).args(["install"]),
         };
-        run.args(["-r".as_ref(), lines.as_os_str(), "-c".as_ref(), limits.as_os_str()])
+        run.args(sources.flags()).args([
+            "-r".as_ref(),
+            lines.as_os_str(),
+            "-c".as_ref(),
+            limits.as_os_str(),
+        ])
+    }
+}
+
+impl Tool {
+    /// Compiles what was installed without running any of it, where the installation did not.
+    pub(crate) fn compile(&self, dir: &Path) -> Option<Invocation> {
+        let run = Invocation::new(dir.join("bin/python"), INSTALLING);
+        let run = run.args(["-IS", "-m", "compileall", "-q"]).args([dir.join("lib")]);
+        matches!(self, Self::Uv(_)).then_some(run)
     }
 }
 
 /// The pip of an environment; it compiles what it installs by itself.
-fn pip(dir: &Path, cwd: &Path, limit: Duration) -> Invocation {
-    Invocation::new(dir.join("bin/python"), cwd, limit)
+fn pip(dir: &Path, limit: Duration) -> Invocation {
+    Invocation::new(dir.join("bin/python"), limit)
         .args(["-I", "-u", "-m", "pip", "--no-input", "--disable-pip-version-check"])
         .env("PIP_PROGRESS_BAR", "off")
 }
@@ -268,6 +309,19 @@ mod tests {
         ] {
             assert_eq!(classify(said, "tensorflow-cpu"), kind, "{said}");
         }
+    }
+
+    #[test]
+    fn only_wheels_are_taken_unless_sources_are_asked_for() {
+        let words = |sources| {
+            let lines = Path::new("lines");
+            let run = Tool::Pip.install(Path::new("/e"), (lines, lines), (false, sources), true);
+            format!("{run:?}")
+        };
+        assert!(words(Sources::None).contains(r#""--only-binary", ":all:""#));
+        assert!(!words(Sources::All).contains("binary"));
+        let named = words(Sources::Named(&["gast"]));
+        assert!(named.contains(r#""--only-binary", ":all:", "--no-binary", "gast""#), "{named}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use trainyard_image::{Image, ImageError, Images, Installer, PullPolicy, Settings, Step};
+use trainyard_image::{Ground, Image, ImageError, Images, Installer, PullPolicy, Settings, Step};
 
 struct Yard {
     dir: tempfile::TempDir,
@@ -42,7 +42,9 @@ impl Yard {
             offline,
             ..Settings::default()
         };
-        Images::new(settings).unwrap()
+        let images = Images::new(settings).unwrap();
+        images.make_on(Ground::Machine);
+        images
     }
 
     /// Folders of environments, whole or not.
@@ -198,6 +200,19 @@ async fn failures_say_what_the_installer_said() {
             "{error}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "uses the package index"]
+async fn nothing_is_built_unless_that_is_asked_for() {
+    let yard = Yard::with_pip();
+    let images = yard.images(false);
+    let (image, _) = get(&images, "python:3", &["termcolor==1.1.0"]).await;
+    let error = image.unwrap_err().to_string();
+    assert!(error.contains("--allow-source-packages"), "it has no wheel: {error}");
+    let address = "six @ https://files.example.com/six.tar.gz";
+    let (image, _) = get(&images, "python:3", &[address]).await;
+    assert!(image.unwrap_err().to_string().contains("names an address"));
 }
 
 async fn tensorflow(yard: &Yard) {

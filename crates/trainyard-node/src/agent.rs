@@ -16,6 +16,7 @@ use trainyard_image::Images;
 use crate::accounts::Accounts;
 use crate::error::AgentError;
 use crate::events::Events;
+use crate::making;
 use crate::net::names::Names;
 use crate::network;
 use crate::node::{
@@ -74,6 +75,7 @@ pub async fn run(
             Some(images) => images.clone(),
             None => Images::new(options.images.clone())?,
         },
+        takes_requirements: options.takes_requirements,
         cluster: upkeep::cluster(&objects).await,
         objects,
         events: Events::start(client.clone()),
@@ -94,6 +96,7 @@ pub async fn run(
         addresses: Mutex::new(started.addresses),
         pods: Mutex::default(),
     });
+    shared.images.make_on(making::ground(&shared));
     options.window.open(&shared);
     tasks.spawn(pod::keep_logs_within_bounds(Arc::clone(&shared)));
     tasks.spawn(upkeep::free_claims(Arc::clone(&shared)));

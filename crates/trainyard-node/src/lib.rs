@@ -11,6 +11,7 @@ mod env;
 mod error;
 mod events;
 mod logs;
+mod making;
 mod net;
 mod network;
 mod node;

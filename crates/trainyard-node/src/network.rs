@@ -143,9 +143,9 @@ async fn api_server(
     };
     started.yard.add_address(address).await.map_err(|refusal| refused(&refusal))?;
     let listener = TcpListener::from(inside(started, address, API, SocketKind::Stream).await?);
-    tasks.spawn(
-        async move { ended("API server's address", forward::serve(listener, target).await) },
-    );
+    tasks.spawn(async move {
+        ended("API server's address", forward::serve(listener, target, None).await);
+    });
     Ok(Some(address))
 }
 

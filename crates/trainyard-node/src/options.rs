@@ -23,6 +23,8 @@ pub struct Options {
     /// The same opened already, where this process has asked about images before: what it has learnt is
     /// not asked again.
     pub opened: Option<trainyard_image::Images>,
+    /// Pods may ask for Python packages by an annotation.
+    pub takes_requirements: bool,
     /// How long a Python environment that nobody uses is kept.
     pub keep_environments: Duration,
     /// Extended resources, each as `[NODE:]NAME=COUNT`.

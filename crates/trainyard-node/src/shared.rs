@@ -74,6 +74,8 @@ pub(crate) struct Shared {
     pub(crate) accounts: Accounts,
     pub(crate) yard: Yard,
     pub(crate) images: Images,
+    /// Pods may ask for packages.
+    pub(crate) takes_requirements: bool,
     /// What is not about one pod.
     pub(crate) objects: ApiObjects,
     pub(crate) events: Events,

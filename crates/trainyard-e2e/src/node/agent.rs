@@ -42,7 +42,7 @@ impl Who {
     }
 
     /// What starts a program as such.
-    pub(super) fn command(self, program: &Path) -> Command {
+    pub(crate) fn command(self, program: &Path) -> Command {
         // Inside a user namespace its limit can be set; whoever has no rights there cannot lift it.
         const CONFINE: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv \
             --bounding-set=-all --inh-caps=-all -- \"$@\"";

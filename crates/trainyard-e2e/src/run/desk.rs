@@ -174,7 +174,7 @@ impl Desk {
     }
 }
 
-async fn finish(mut command: Command, input: &str) -> Result<Outcome> {
+pub(super) async fn finish(mut command: Command, input: &str) -> Result<Outcome> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context("starting the binary")?;
     if let Some(mut stdin) = child.stdin.take() {

@@ -10,6 +10,7 @@ mod ends;
 mod making;
 mod never;
 mod orders;
+mod packages;
 mod schema;
 mod shown;
 mod stops;
@@ -49,6 +50,7 @@ pub fn run() -> ExitCode {
             making::all(),
             never::all(),
             orders::all(),
+            packages::all(),
             disk::all(),
         ];
         let training = at_desks(within(TRAINING, training::all()));

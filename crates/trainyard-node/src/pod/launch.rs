@@ -34,6 +34,9 @@ const LAST_BYTES: usize = 2048;
 const LOG_LAG: Duration = Duration::from_secs(2);
 /// Annotation with further Python packages.
 const REQUIREMENTS: &str = "trainyard.dev/requirements";
+const NOT_TAKEN: &str = "annotation trainyard.dev/requirements: this node installs no packages that pods ask for; \
+     remove the annotation, or have whoever runs the node start it with --allow-requirements \
+     (allow-requirements = true in trainyard.toml)";
 
 /// A run that can be started.
 pub(crate) struct Prepared {
@@ -243,6 +246,10 @@ async fn resolve(
     let requirements = annotations.and_then(|annotations| annotations.get(REQUIREMENTS));
     let requirements: Vec<String> =
         requirements.into_iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
+    if !requirements.is_empty() && !context.shared.takes_requirements {
+        let (reason, message) = ("CreateContainerConfigError".to_owned(), NOT_TAKEN.to_owned());
+        return Err(Obstacle { reason, message });
+    }
     let pulled = AtomicBool::new(false);
     let began = Instant::now();
     let progress = |progress: trainyard_image::Progress| {
@@ -301,7 +308,7 @@ fn located(path: &Path, error: &io::Error) -> io::Error {
 }
 
 /// The scratch folder of a run and the file for its last words.
-fn files_of_run(folder: &Path) -> io::Result<(PathBuf, PathBuf)> {
+pub(crate) fn files_of_run(folder: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let root = folder.join("root");
     fs::create_dir_all(&root)?;
     fs::set_permissions(&root, fs::Permissions::from_mode(0o755))?;
@@ -397,7 +404,7 @@ async fn begin(
 }
 
 /// The container's three descriptors, and our ends of its output and errors.
-fn stdio() -> io::Result<([OwnedFd; 3], OwnedFd, OwnedFd)> {
+pub(crate) fn stdio() -> io::Result<([OwnedFd; 3], OwnedFd, OwnedFd)> {
     let null = fs::File::open("/dev/null")?;
     let (out, out_inside) = io::pipe()?;
     let (err, err_inside) = io::pipe()?;

@@ -15,7 +15,7 @@ mod message;
 mod probing;
 mod reach;
 mod report;
-mod root;
+pub(crate) mod root;
 mod security;
 mod stop;
 mod storage;
@@ -27,6 +27,7 @@ mod worker;
 use k8s_openapi::api::core::v1::Container;
 
 pub(crate) use backoff::Backoff;
+pub(crate) use launch::{files_of_run, stdio};
 pub(crate) use live::{Live, Run};
 pub(crate) use reach::Behind;
 pub(crate) use tidy::keep_logs_within_bounds;

@@ -138,7 +138,7 @@ pub(crate) fn overlay_folders(mounts: &[Mount]) -> impl Iterator<Item = &Path> {
 mod tests {
     use super::*;
 
-    fn composed(image: &[View], run: &str, volumes: Vec<Mount>) -> Root {
+    fn composed(views: &[View], run: &str, volumes: Vec<Mount>) -> Root {
         let files = PodFiles {
             hosts: Hosts::Text(format!("of {run}")),
             resolv: String::new(),
@@ -147,7 +147,7 @@ mod tests {
         let folder = Path::new("/state").join(run);
         let log = folder.join("termination-log");
         let termination = (log.as_path(), Path::new("/dev/termination-log"));
-        root(image, &User::default(), files, termination, &folder.join("changes"), volumes)
+        root(views, &User::default(), files, termination, &folder.join("changes"), volumes)
     }
 
     fn packages() -> View {

@@ -26,6 +26,10 @@ pub(super) struct Machine {
     /// A Python package in every environment
     #[arg(long, value_name = "PACKAGE")]
     with: Vec<String>,
+    /// Packages may be built from their sources and be named by addresses: their code then runs, in a
+    /// sandbox, when an environment is made
+    #[arg(long)]
+    allow_source_packages: bool,
     /// What images mean, instead of `trainyard.toml` in this folder
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -129,7 +133,8 @@ impl Machine {
         self.with.push(package);
     }
 
-    /// What the flags ask for. Who may ask the nodes, and where the API server is, is left open.
+    /// What the flags ask for. Who may ask the nodes, and where the API server is, is left open. Pods may ask
+    /// for packages.
     pub(super) fn options(
         &self,
         nodes: Vec<String>,
@@ -142,6 +147,7 @@ impl Machine {
             state,
             images: self.images()?,
             opened: None,
+            takes_requirements: true,
             keep_environments: Duration::from_hours(24 * u64::from(self.keep_environments)),
             resources: self.resource.clone(),
             node_cpu: self.node_cpu.clone(),
@@ -172,22 +178,26 @@ impl Machine {
         })
     }
 
-    fn images(&self) -> Result<Settings, Failure> {
+    /// Whether the file that says what images mean lets pods ask for packages.
+    pub(super) fn file_allows_requirements(&self) -> Result<bool, Failure> {
+        self.file().map(|file| file.allow_requirements)
+    }
+
+    fn file(&self) -> Result<ConfigFile, Failure> {
         let file = match &self.config {
             Some(file) => Some(file.clone()),
             None => Some(PathBuf::from(CONFIG)).filter(|file| file.exists()),
         };
-        let from_file = match &file {
-            Some(file) => {
-                let text = std::fs::read_to_string(file).map_err(|error| {
-                    Failure::other(format!("reading {}", file.display()), &error)
-                })?;
-                // Of a bare name the folder would be empty, and paths in it relative for ever.
-                let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-                ConfigFile::parse(&text, &file).map_err(Failure::usage)?
-            }
-            None => ConfigFile::default(),
-        };
+        let Some(file) = file else { return Ok(ConfigFile::default()) };
+        let text = std::fs::read_to_string(&file)
+            .map_err(|error| Failure::other(format!("reading {}", file.display()), &error))?;
+        // Of a bare name the folder would be empty, and paths in it relative for ever.
+        let file = std::path::absolute(&file).unwrap_or(file);
+        ConfigFile::parse(&text, &file).map_err(Failure::usage)
+    }
+
+    fn images(&self) -> Result<Settings, Failure> {
+        let from_file = self.file()?;
         let here = std::env::current_dir()
             .map_err(|error| Failure::other("finding the current folder", &error))?;
         let here: &Path = &here;
@@ -207,6 +217,7 @@ impl Machine {
             mappings,
             mounts: all_mounts,
             with,
+            source_packages: self.allow_source_packages || from_file.allow_source_packages,
             offline: self.offline,
             ..Settings::default()
         })

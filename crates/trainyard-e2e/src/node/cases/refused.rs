@@ -15,6 +15,7 @@ pub(super) fn all() -> Vec<Case<Shared>> {
         missing_program,
         no_command,
         unknown_image,
+        packages_of_a_pods_own,
         bad_reference,
         missing_volume,
         missing_path,
@@ -62,6 +63,25 @@ async fn no_command(stage: &Stage, _: &Agent) -> Result<()> {
     pods.until_event("empty", "Failed: Error: ").await?;
     pods.delete("empty", None).await?;
     pods.until_gone("empty").await?;
+    goes_on(&pods).await
+}
+
+/// Before it was asked for, whoever might make a pod had packages built by the agent, as its own user.
+async fn packages_of_a_pods_own(stage: &Stage, _: &Agent) -> Result<()> {
+    let pods = Pods::open(stage, "packages").await?;
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "asks", "annotations": {"trainyard.dev/requirements": "six"}},
+        "spec": {"restartPolicy": "Never", "containers": [
+            {"name": "main", "image": "test", "command": ["true"]}]},
+    }))?;
+    let api: Api<Pod> = Api::namespaced(stage.client.clone(), &pods.namespace);
+    api.create(&PostParams::default(), &pod).await?;
+    let waits = |pod: &Pod| waits(pod, "main", "CreateContainerConfigError");
+    let pod = pods.until("asks", "refused", waits).await?;
+    ensure!(message(&pod).contains("--allow-requirements"), "{:?}", message(&pod));
+    pods.until_event("asks", "Failed: Error: annotation trainyard.dev/requirements").await?;
+    pods.delete("asks", None).await?;
+    pods.until_gone("asks").await?;
     goes_on(&pods).await
 }
 

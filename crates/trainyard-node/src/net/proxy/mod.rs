@@ -90,6 +90,9 @@ async fn connection(stream: TcpStream, room: Room, ways: Arc<Ways>) {
         Ok(SocketAddr::V4(address)) => *address.ip(),
         _ => Ipv4Addr::UNSPECIFIED,
     };
+    if ways.policy.only.is_some_and(|only| only != viewer) {
+        return;
+    }
     let slot = Slot::default();
     let service = service_fn(|request| {
         let (ways, slot) = (Arc::clone(&ways), Arc::clone(&slot));

@@ -18,6 +18,8 @@ pub(crate) struct Policy {
     pub(crate) allowed: Vec<SocketAddr>,
     /// The networks of pods and services, which are not reached from here.
     pub(crate) cluster: Vec<Ipv4Net>,
+    /// Who may use it; none: everybody.
+    pub(crate) only: Option<Ipv4Addr>,
     /// Connections at a time.
     pub(crate) connections: usize,
     /// How long to wait for a name and for each of its addresses.
@@ -29,6 +31,7 @@ impl Default for Policy {
         Self {
             allowed: Vec::new(),
             cluster: Vec::new(),
+            only: None,
             connections: 512,
             patience: Duration::from_secs(10),
         }

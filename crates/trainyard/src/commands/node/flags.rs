@@ -33,6 +33,9 @@ pub(crate) struct Flags {
     state_dir: Option<PathBuf>,
     #[command(flatten)]
     machine: Machine,
+    /// Pods may ask for Python packages by the annotation trainyard.dev/requirements
+    #[arg(long)]
+    allow_requirements: bool,
     /// Where the API server reaches this node's logs and exec
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR:PORT")]
     listen: SocketAddr,
@@ -67,7 +70,10 @@ impl Flags {
                 None => config.root_cert.as_deref().map(trainyard_node::pem),
             };
         let options = self.machine.options(nodes, self.state_dir()?, self.listen)?;
+        let takes_requirements =
+            self.allow_requirements || self.machine.file_allows_requirements()?;
         Ok(Options {
+            takes_requirements,
             client_authority,
             client_names: self.client_name.clone(),
             api_server: api_server(config),
