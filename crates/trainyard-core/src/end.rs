@@ -7,6 +7,7 @@
 //! failed `ended_by(&pod, culprit(&pod))` says through whom.
 
 use jiff::{SignedDuration, Timestamp};
+use trainyard_schema::refusal;
 
 use crate::view::{ContainerState, ContainerView, PodView};
 
@@ -23,30 +24,17 @@ pub enum EndedBy {
     Cluster,
 }
 
-/// By the reason in the pod's status; all others are the program's.
-const BY_REASON: [(&str, EndedBy); 18] = [
+/// By the reason in the pod's status; what a kubelet did not let in is the cluster's too, all others are
+/// the program's.
+const BY_REASON: [(&str, EndedBy); 6] = [
     ("DeadlineExceeded", EndedBy::Deadline),
     // Thrown out: the node is short of something, or has to make room for a critical pod.
     ("Evicted", EndedBy::Cluster),
     ("Preempting", EndedBy::Cluster),
     // The node is shut down or lost.
     ("NodeLost", EndedBy::Cluster),
-    ("NodeShutdown", EndedBy::Cluster),
     ("Shutdown", EndedBy::Cluster),
     ("Terminated", EndedBy::Cluster),
-    // Not let in, or not let in again after a restart of the kubelet: whoever chose the node knew less than
-    // its kubelet. `OutOf…`, of any resource, is one more.
-    ("UnexpectedAdmissionError", EndedBy::Cluster),
-    ("TopologyAffinityError", EndedBy::Cluster),
-    ("InvalidNodeInfo", EndedBy::Cluster),
-    ("UnknownReason", EndedBy::Cluster),
-    ("UnexpectedPredicateFailureType", EndedBy::Cluster),
-    ("NodeAffinity", EndedBy::Cluster),
-    ("NodeName", EndedBy::Cluster),
-    ("NodePorts", EndedBy::Cluster),
-    ("NodeUnschedulable", EndedBy::Cluster),
-    ("NodeResourcesFit", EndedBy::Cluster),
-    ("TaintToleration", EndedBy::Cluster),
 ];
 
 /// What a kubelet says of a pod that it evicts for its own use of storage. It sets no `DisruptionTarget`
@@ -63,7 +51,8 @@ pub fn ended_by(pod: &PodView, culprit: Option<&ContainerView>) -> EndedBy {
         _ if pod.disrupted => EndedBy::Cluster,
         Some(EndedBy::Cluster) if exceeds_its_storage(pod) => EndedBy::Limit,
         Some(by) => by,
-        None if pod.reason.starts_with("OutOf") => EndedBy::Cluster,
+        // Not let in, or not let in again after a restart of the kubelet.
+        None if refusal::is_of_node(&pod.reason, &pod.message) => EndedBy::Cluster,
         None if culprit.is_some_and(is_lost) => EndedBy::Cluster,
         None => EndedBy::Program,
     }

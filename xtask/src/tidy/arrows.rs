@@ -10,7 +10,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     ("trainyard-schema", &[]),
     ("trainyard-api", &["trainyard-schema"]),
     ("trainyard-apiserver", &["trainyard-schema"]),
-    ("trainyard-core", &["trainyard-api"]),
+    ("trainyard-core", &["trainyard-api", "trainyard-schema"]),
     ("trainyard-sched", &["trainyard-schema"]),
     ("trainyard-operator", &["trainyard-api", "trainyard-core", "trainyard-sched"]),
     ("trainyard-holder", &[]),

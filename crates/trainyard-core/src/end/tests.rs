@@ -1,6 +1,7 @@
 //! The words of kubelets and of the control plane, row by row.
 
 use serde_json::{Value, json};
+use trainyard_schema::refusal;
 
 use super::*;
 
@@ -52,23 +53,14 @@ fn by_the_reason_of_the_pod() {
         ("OutOfpods", "", Cluster),
         ("OutOfephemeral-storage", "", Cluster),
         ("OutOfnvidia.com/gpu", "", Cluster),
-        (
-            "UnexpectedAdmissionError",
-            "Pod was rejected: Allocate failed due to no healthy devices",
-            Cluster,
-        ),
-        ("TopologyAffinityError", "", Cluster),
-        ("NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed", Cluster),
-        ("NodePorts", "", Cluster),
-        ("NodeName", "", Cluster),
-        ("TaintToleration", "", Cluster),
         // What the pod asks for is not to be had, here or elsewhere.
         ("PodOSNotSupported", "", Program),
         ("SysctlForbidden", "", Program),
         ("UnsupportedPod", "", Program),
         ("SomethingNew", "", Program),
     ];
-    for (reason, message, expected) in rows {
+    let refused = refusal::REASONS.map(|reason| (reason, "Pod was rejected: …", Cluster));
+    for (reason, message, expected) in rows.into_iter().chain(refused) {
         let status = json!({"phase": "Failed", "reason": reason, "message": message});
         assert_eq!(by(&status), expected, "{reason}: {message}");
         // The exit code is the program's answer to a signal then.

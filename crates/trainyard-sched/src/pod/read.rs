@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use trainyard_schema::refusal;
 
 use super::asks::{Actuated, Asking, Resize, Resources, asks};
 use super::fields::refused;
@@ -203,6 +204,7 @@ struct PortWire {
 struct Status {
     phase: String,
     reason: String,
+    message: String,
     nominated_node_name: String,
     conditions: Vec<Condition>,
     resources: Option<Resources>,
@@ -276,7 +278,7 @@ impl From<Wire> for Pod {
             uid: metadata.uid,
             is_gated: !spec.scheduling_gates.is_empty(),
             node: spec.node_name,
-            is_refused: is_refusal(&status.reason),
+            is_refused: refusal::is_of_node(&status.reason, &status.message),
             said: said(status.conditions),
             nominated: status.nominated_node_name,
             phase: match status.phase.as_str() {
@@ -308,11 +310,6 @@ fn group(metadata: &Metadata) -> (GroupKey, Option<usize>) {
         return (GroupKey::Gang { namespace, name: name.clone() }, Some(size));
     }
     (GroupKey::Pod { namespace, name: metadata.name.clone() }, None)
-}
-
-/// Whether a node has refused the pod that was bound to it.
-fn is_refusal(reason: &str) -> bool {
-    reason.starts_with("OutOf") || matches!(reason, "NodeAffinity" | "UnexpectedAdmissionError")
 }
 
 /// What its status says of why it has no node.

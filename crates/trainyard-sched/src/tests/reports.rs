@@ -1,6 +1,7 @@
 //! What is said of PodGroups and queues: once, again when it was lost, never when it is there.
 
 use serde_json::{Value, from_value, json};
+use trainyard_schema::refusal;
 
 use super::world::{World, key, member, time};
 use crate::{Constraint, Decision, Delta, GroupPhase, GroupReport, Reported};
@@ -168,6 +169,26 @@ fn a_node_that_refuses_is_left_in_peace_for_a_while() {
     world.now += 1;
     world.decide();
     assert_eq!(world.node_of("i-0"), Some("a"));
+}
+
+#[test]
+fn whatever_a_kubelet_says_when_it_lets_a_pod_not_in_its_node_is_left_in_peace() {
+    let next = |reason: &str, message: &str| {
+        let mut world = World::new();
+        world.node("a", "4").gang("g", 1, "1").decide();
+        let refused = json!({"phase": "Failed", "reason": reason, "message": message});
+        world.change("g-0", |pod| pod["status"] = refused).gang("h", 1, "1").decide();
+        world.node_of("h-0").map(str::to_owned)
+    };
+    for reason in refusal::REASONS.into_iter().chain(["OutOfpods", "OutOfnvidia.com/gpu"]) {
+        assert_eq!(next(reason, "Pod was rejected: …"), None, "{reason}");
+    }
+    assert_eq!(next("Evicted", "Pod was rejected: The node had condition: [DiskPressure]. "), None);
+    let ran =
+        [("Evicted", "The node was low on resource: memory. "), ("", ""), ("SysctlForbidden", "")];
+    for (reason, message) in ran {
+        assert_eq!(next(reason, message).as_deref(), Some("a"), "{reason}");
+    }
 }
 
 #[test]
