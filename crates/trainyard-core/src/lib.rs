@@ -10,7 +10,7 @@ pub mod config;
 mod container;
 #[cfg(test)]
 mod effort;
-pub mod end;
+mod end;
 mod min_resources;
 pub mod node;
 pub mod outcome;
@@ -26,7 +26,6 @@ pub mod volcano;
 pub use aid::Aid;
 pub use child::Child;
 pub use config::{Config, Gang};
-pub use end::{EndedBy, culprit, ended_by};
 pub use node::NodeView;
 pub use outcome::{Outcome, Tongue, outcome_events};
 pub use phase::{InPlaceRestart, Phase};

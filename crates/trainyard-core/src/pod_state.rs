@@ -1,15 +1,19 @@
 //! How a pod is, in one word, for whoever tells people of it.
 //!
-//! Puts together what is judged elsewhere: the phase, a node that is lost, a kubelet that waits before it
-//! starts a container again. Must not know jobs.
+//! Puts together what is judged elsewhere: the phase, a node that is lost, a deletion, a kubelet that waits before
+//! it starts a container again. Must not know jobs.
 
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::{
+    end::Decisive,
     phase::Phase,
     view::{ContainerState, ContainerView, PodView},
 };
+
+/// The reason of a container that waits for its next attempt.
+pub(crate) const CRASH_LOOP: &str = "CrashLoopBackOff";
 
 /// How a pod is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub enum PodState {
     Waiting,
     /// It runs.
     Running,
+    /// It is being deleted, and has not ended.
+    Leaving,
     /// One of its containers ends again and again, and its kubelet waits before it starts it once more.
     Restarting,
     /// Nobody knows, for its node cannot be reached.
@@ -51,15 +57,35 @@ impl PodView {
             Phase::Failed => PodState::Failed,
             _ if self.unreachable.is_some() => PodState::Lost,
             Phase::Unknown => PodState::Lost,
-            Phase::Running if self.containers.iter().any(backs_off) => PodState::Restarting,
+            _ if self.deletion.is_some() => PodState::Leaving,
+            Phase::Running if self.is_in_crash_loop(Decisive::All) => PodState::Restarting,
             Phase::Running => PodState::Running,
             Phase::Pending => PodState::Waiting,
         }
     }
+
+    /// The words of its kubelet while that waits before it starts a container once more; none where none waits.
+    #[must_use]
+    pub fn back_off(&self) -> Option<&str> {
+        self.containers.iter().find_map(back_off)
+    }
+
+    /// Returns true while its kubelet waits before it starts a container once more, one of those that are asked for.
+    #[must_use]
+    pub(crate) fn is_in_crash_loop(&self, whose: Decisive) -> bool {
+        let held_back = match whose {
+            Decisive::Training => self.main_container().and_then(back_off),
+            Decisive::All => self.back_off(),
+        };
+        held_back.is_some()
+    }
 }
 
-fn backs_off(container: &ContainerView) -> bool {
-    matches!(&container.state, ContainerState::Waiting { reason, .. } if &**reason == "CrashLoopBackOff")
+fn back_off(container: &ContainerView) -> Option<&str> {
+    match &container.state {
+        ContainerState::Waiting { reason, message } if &**reason == CRASH_LOOP => Some(message),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -103,6 +129,43 @@ mod tests {
         assert_eq!(state(&json!({"phase": "Running", "conditions": away})), PodState::Lost);
         assert_eq!(state(&json!({"phase": "Unknown"})), PodState::Lost);
         assert_eq!(state(&json!({"phase": "Succeeded", "conditions": away})), PodState::Succeeded);
+    }
+
+    #[test]
+    fn a_pod_that_is_deleted_is_leaving_until_it_has_ended_or_nobody_knows() {
+        let leaving = |status: &Value| {
+            let meta = json!({"name": "p", "deletionTimestamp": "2026-01-01T00:00:30Z"});
+            PodView::of_json(&json!({"metadata": meta, "status": status})).unwrap().state()
+        };
+        let waits = json!([{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]);
+        for status in [
+            json!({"phase": "Pending"}),
+            json!({"phase": "Running"}),
+            json!({"phase": "Running", "containerStatuses": waits}),
+        ] {
+            assert_eq!(leaving(&status), PodState::Leaving, "{status}");
+        }
+        assert!(!PodState::Leaving.is_over());
+        assert_eq!(leaving(&json!({"phase": "Succeeded"})), PodState::Succeeded);
+        assert_eq!(leaving(&json!({"phase": "Failed"})), PodState::Failed);
+        assert_eq!(leaving(&json!({"phase": "Unknown"})), PodState::Lost);
+    }
+
+    #[test]
+    fn whose_crash_loop_is_meant_is_said_by_who_asks() {
+        let waits = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+        let pod = |main: &Value, beside: &Value| {
+            let all =
+                json!([{"name": "tensorflow", "state": main}, {"name": "proxy", "state": beside}]);
+            let status = json!({"phase": "Running", "containerStatuses": all});
+            let pod = json!({"metadata": {"name": "p"}, "status": status});
+            let pod = PodView::of_json(&pod).unwrap();
+            (pod.is_in_crash_loop(Decisive::Training), pod.is_in_crash_loop(Decisive::All))
+        };
+        let runs = json!({"running": {}});
+        assert_eq!(pod(&runs, &runs), (false, false));
+        assert_eq!(pod(&runs, &waits), (false, true), "the training goes on");
+        assert_eq!(pod(&waits, &runs), (true, true));
     }
 
     #[test]

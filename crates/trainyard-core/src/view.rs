@@ -184,15 +184,6 @@ impl PodView {
         self.containers.iter().find(|container| &*container.name == names::CONTAINER)
     }
 
-    /// Returns true while its kubelet waits before it starts the container that trains once more.
-    #[must_use]
-    pub fn is_in_crash_loop(&self) -> bool {
-        self.main_container().is_some_and(|container| {
-            matches!(&container.state, ContainerState::Waiting { reason, .. }
-                if &**reason == "CrashLoopBackOff")
-        })
-    }
-
     /// Its init containers that end before the others start: all but sidecars.
     pub fn init_steps(&self) -> impl Iterator<Item = &ContainerView> {
         self.init_containers.iter().filter(|container| container.restart != InPlaceRestart::Always)

@@ -12,7 +12,7 @@ fn pod(spec: &Value, status: &Value) -> PodView {
 
 fn by(status: &Value) -> EndedBy {
     let pod = pod(&json!({"restartPolicy": "Never"}), status);
-    ended_by(&pod, culprit(&pod))
+    ended_by(&pod, Decisive::Training)
 }
 
 fn ended(name: &str, code: i64, reason: &str) -> Value {
@@ -117,7 +117,8 @@ fn the_container_that_trains_tells_and_a_sidecar_never_does() {
     let name = |containers: &[Value]| {
         let status = json!({"phase": "Failed", "containerStatuses": containers,
             "initContainerStatuses": [ended("proxy", 143, "Error"), ended("fetch", 0, "Completed")]});
-        culprit(&pod(&spec, &status)).map(|container| container.name.to_string())
+        culprit(&pod(&spec, &status), Decisive::Training)
+            .map(|container| container.name.to_string())
     };
     let main = |code: i64| ended("tensorflow", code, "");
     assert_eq!(name(&[ended("a", 1, ""), main(0)]).as_deref(), Some("tensorflow"));
@@ -142,6 +143,39 @@ fn who_ended_it_stays_open_for_a_while_after_the_last_end() {
     assert_eq!(ends("Running", [None, None]), None, "nobody knows since when");
     assert_eq!(ends("Failed", [Some(1), Some(3)]), None);
     assert_eq!(ends("Succeeded", [Some(1), Some(3)]), None);
+}
+
+#[test]
+fn beside_a_container_that_runs_only_the_one_that_trains_ends_its_pod() {
+    let status = json!({"phase": "Running", "containerStatuses": [
+        {"name": "tensorflow", "state":
+            {"terminated": {"exitCode": 1, "finishedAt": "2026-01-01T00:00:00Z"}}},
+        {"name": "proxy", "state": {"running": {}}}]});
+    let judged = |policy: &str, whose: Decisive, second: i64| {
+        let pod = pod(&json!({"restartPolicy": policy}), &status);
+        let now = "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap();
+        let now = now + SignedDuration::from_secs(second);
+        (has_ended(&pod, whose), unclear_until(&pod, whose, now, 5_000).is_some())
+    };
+    assert_eq!(judged("Never", Decisive::Training, 1), (true, true));
+    assert_eq!(judged("Never", Decisive::Training, 5), (true, false));
+    assert_eq!(judged("OnFailure", Decisive::Training, 1), (false, false));
+    assert_eq!(judged("Never", Decisive::All, 1), (false, false));
+}
+
+#[test]
+fn where_all_are_alike_only_one_that_ended_badly_tells() {
+    let name = |whose: Decisive, containers: &[Value]| {
+        let status = json!({"phase": "Failed", "containerStatuses": containers});
+        let pod = pod(&json!({"restartPolicy": "Never"}), &status);
+        culprit(&pod, whose).map(|container| container.name.to_string())
+    };
+    let both = [ended("tensorflow", 0, ""), ended("b", 1, "")];
+    assert_eq!(name(Decisive::All, &both).as_deref(), Some("b"));
+    assert_eq!(name(Decisive::Training, &both).as_deref(), Some("tensorflow"));
+    let well = [ended("a", 0, "")];
+    assert_eq!(name(Decisive::All, &well), None);
+    assert_eq!(name(Decisive::Training, &well).as_deref(), Some("a"));
 }
 
 #[test]

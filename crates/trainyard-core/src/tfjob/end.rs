@@ -8,13 +8,16 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     config::Config,
-    end::{EndedBy, culprit, ended_by, exit_code, open_until},
+    end::{Decisive, EndedBy, culprit, ended_by, exit_code, has_ended, unclear_until},
     phase::Phase,
     view::{ContainerState, PodView},
 };
 
 /// By how much the clock of a node may be behind that of the API server.
 const SKEW: SignedDuration = SignedDuration::from_secs(5);
+
+/// Judged is the container that trains.
+pub(super) const WHOSE: Decisive = Decisive::Training;
 
 /// How a pod ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,40 +64,27 @@ pub(super) fn end(pod: &PodView, now: Timestamp, config: &Config) -> End {
             return End::Leaving;
         }
     }
-    let end = judge(pod);
-    if end == End::Live || pod.phase == Phase::Succeeded {
-        return end;
-    }
-    match open_until(pod, config.final_phase_ms) {
-        Some(until) if now < until => End::Ending(until),
-        _ => end,
+    match unclear_until(pod, WHOSE, now, config.final_phase_ms) {
+        Some(until) => End::Ending(until),
+        None => judge(pod),
     }
 }
 
 /// How this pod ended, if nothing more becomes known.
 fn judge(pod: &PodView) -> End {
-    let main = pod.main_container().and_then(|main| Some((main.restart, exit_code(main)?)));
-    match (pod.phase, main) {
-        (Phase::Succeeded, _) => End::Completed,
+    let ended_well = || pod.main_container().and_then(exit_code) == Some(0);
+    match pod.phase {
+        _ if !has_ended(pod, WHOSE) => End::Live,
+        Phase::Succeeded => End::Completed,
         // A program may well answer a signal by exit code 0. That is no success.
-        (Phase::Failed, Some((_, 0))) if ended_by(pod, culprit(pod)) == EndedBy::Program => {
-            End::Completed
-        }
-        (Phase::Failed, _) => End::Failed(cause(pod)),
-        (Phase::Running, Some((restart, code))) if !pod.disrupted && restart.is_final(code) => {
-            if code == 0 {
-                End::Completed
-            } else {
-                End::Failed(cause(pod))
-            }
-        }
-        _ => End::Live,
+        Phase::Failed if ended_by(pod, WHOSE) != EndedBy::Program => End::Failed(cause(pod)),
+        _ if ended_well() => End::Completed,
+        _ => End::Failed(cause(pod)),
     }
 }
 
 fn cause(pod: &PodView) -> Cause {
-    let culprit = culprit(pod);
-    let by = ended_by(pod, culprit);
+    let by = ended_by(pod, WHOSE);
     let mut cause = Cause {
         disrupted: by == EndedBy::Cluster,
         exit_code: pod.main_container().and_then(exit_code).filter(|_| by == EndedBy::Program),
@@ -102,7 +92,7 @@ fn cause(pod: &PodView) -> Cause {
         message: pod.message.to_string(),
         ..Cause::default()
     };
-    if let Some(container) = culprit {
+    if let Some(container) = culprit(pod, WHOSE) {
         cause.container = container.name.to_string();
         cause.container_code = exit_code(container);
         if let ContainerState::Terminated { reason, message, started_at, finished_at, .. } =

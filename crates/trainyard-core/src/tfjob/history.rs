@@ -9,10 +9,10 @@ use crate::{
     child::Child,
     config::Gang,
     effort::of_time,
-    end::{EndedBy, culprit, ended_by},
+    end::{EndedBy, ended_by},
     phase::Phase,
     plan::{Create, Write},
-    tfjob::exit_code::is_retryable,
+    tfjob::{end::WHOSE, exit_code::is_retryable},
     view::PodView,
 };
 
@@ -262,7 +262,7 @@ fn check_replacement(w: &World, pod: &PodView) {
     }
     assert_eq!(pod.phase, Phase::Failed, "S9: {} is deleted although it has not failed", pod.name);
     let policy = spec["restartPolicy"].as_str().unwrap();
-    let disrupted = ended_by(pod, culprit(pod)) == EndedBy::Cluster;
+    let disrupted = ended_by(pod, WHOSE) == EndedBy::Cluster;
     assert!(policy != "Never" || disrupted, "S8: {} is restarted", pod.name);
     if policy == "ExitCode" && !disrupted {
         let code =

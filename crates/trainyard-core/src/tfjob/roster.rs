@@ -10,7 +10,7 @@ use trainyard_api::{JobStatus, ReplicaId, ReplicaType, TfJobSpec, names};
 
 use super::{
     Observed,
-    end::{Cause, End, end},
+    end::{Cause, End, WHOSE, end},
     indexes,
     restart::find,
 };
@@ -75,7 +75,7 @@ impl Slot<'_> {
     #[must_use]
     pub(super) fn runs(&self) -> bool {
         self.has_started()
-            && self.pod.is_some_and(|pod| pod.unreachable.is_none() && !pod.is_in_crash_loop())
+            && self.pod.is_some_and(|pod| pod.unreachable.is_none() && !pod.is_in_crash_loop(WHOSE))
     }
 
     /// Returns true if its pod has started and not ended.

@@ -15,6 +15,7 @@ use super::{
     conditions,
     counts::started,
     draft::Draft,
+    end::WHOSE,
     failure::sentence,
     restart::Lost,
     roster::{Roster, Slot, Standing},
@@ -22,6 +23,7 @@ use super::{
 use crate::{
     phase::Phase,
     plan::Event,
+    pod_state::CRASH_LOOP,
     view::{Deletion, PodView},
 };
 
@@ -117,7 +119,7 @@ fn leaving(pod: &PodView, since: Option<Timestamp>) -> Why {
 fn unknown(pod: &PodView) -> Option<Why> {
     lost(pod).or_else(|| {
         let message = || format!("pod {} ends again and again; its kubelet waits.", pod.name);
-        pod.is_in_crash_loop().then(|| Why::new("CrashLoopBackOff", message(), None))
+        pod.is_in_crash_loop(WHOSE).then(|| Why::new(CRASH_LOOP, message(), None))
     })
 }
 

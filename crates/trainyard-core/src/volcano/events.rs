@@ -11,7 +11,7 @@ use trainyard_api::volcano::{JobPhase, JobSpec, PodRecord, PolicyEvent, TaskSpec
 
 use super::{counts, draft::Draft, failure, objects::pod_name};
 use crate::{
-    end::{EndedBy, ended_by, open_until},
+    end::{EndedBy, ended_by, unclear_until},
     phase::Phase,
     plan::Plan,
     view::{PodView, TaskView},
@@ -214,7 +214,7 @@ fn failed(pod: &PodView, task: &TaskView) -> Cause {
     let mut cause = pod_cause(PolicyEvent::PodFailed, pod, task);
     cause.exit_code = failure.exit_code.unwrap_or(0);
     cause.words = failure::words(pod);
-    if matches!(ended_by(pod, failure::culprit(pod)), EndedBy::Cluster | EndedBy::Limit) {
+    if matches!(ended_by(pod, failure::WHOSE), EndedBy::Cluster | EndedBy::Limit) {
         cause.events.push(PolicyEvent::PodEvicted);
     }
     cause
@@ -309,21 +309,18 @@ fn restarts(draft: &Draft<'_>, task: &str) -> i64 {
 /// The phase of a pod for everything but its deletion. As long as nobody can tell whether its programs
 /// failed or were evicted, it runs.
 pub(super) fn phase(draft: &Draft<'_>, pod: &PodView) -> Phase {
-    if unclear_until(draft, pod).is_some() { Phase::Running } else { pod.phase }
+    if open_until(draft, pod).is_some() { Phase::Running } else { pod.phase }
 }
 
 /// Looks again when the end of a pod can be judged.
 pub(super) fn look_ahead(draft: &Draft<'_>, plan: &mut Plan) {
-    for until in members(draft).filter_map(|(pod, _)| unclear_until(draft, pod)) {
+    for until in members(draft).filter_map(|(pod, _)| open_until(draft, pod)) {
         plan.look_again(until);
     }
 }
 
-fn unclear_until(draft: &Draft<'_>, pod: &PodView) -> Option<Timestamp> {
-    if pod.phase != Phase::Failed {
-        return None;
-    }
-    open_until(pod, draft.config.final_phase_ms).filter(|until| draft.now < *until)
+fn open_until(draft: &Draft<'_>, pod: &PodView) -> Option<Timestamp> {
+    unclear_until(pod, failure::WHOSE, draft.now, draft.config.final_phase_ms)
 }
 
 /// Whether the pod's programs have ended.

@@ -9,22 +9,17 @@ use super::{
     events::{is_condemned, members},
 };
 use crate::{
-    end::exit_code,
+    end::{Decisive, culprit},
     phase::Phase,
     tfjob::{
         exit_code::signal_name,
         failure::{LAST_WORDS_MAX, sentence, tail},
     },
-    view::{ContainerState, ContainerView, PodView},
+    view::{ContainerState, PodView},
 };
 
-/// The container whose end tells how a pod failed: the first ordinary one that ended badly, else the first
-/// of those that run before. Sidecars are stopped after the others and tell nothing.
-#[must_use]
-pub(super) fn culprit(pod: &PodView) -> Option<&ContainerView> {
-    let bad = |container: &&ContainerView| exit_code(container).is_some_and(|code| code != 0);
-    pod.containers.iter().chain(pod.init_steps()).find(bad)
-}
+/// No container of a Volcano Job is more than another.
+pub(super) const WHOSE: Decisive = Decisive::All;
 
 /// How a pod failed.
 #[must_use]
@@ -36,7 +31,7 @@ pub(super) fn of(pod: &PodView) -> Failure {
         message: pod.message.to_string(),
         ..Failure::default()
     };
-    if let Some(container) = culprit(pod)
+    if let Some(container) = culprit(pod, WHOSE)
         && let ContainerState::Terminated { exit_code, reason, message, .. } = &container.state
     {
         failure.container = container.name.to_string();

@@ -376,6 +376,11 @@ pub(crate) mod tests {
     #[test]
     fn a_pod_that_is_told_to_end_has_not_failed() {
         let mut board = board(&["ps-0"]);
+        let mut stops = pod("ps-0", "a", "Running", &running(0, &Value::Null));
+        stops["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        board.see_pod(0, &stops, false);
+        assert_eq!(board.jobs[0].replicas["ps-0"].state.word(), "stopping");
+        assert_eq!(board.alive(), 1, "it has not ended");
         let mut leaving = pod("ps-0", "a", "Failed", &ended(143, "2026-01-01T00:00:00Z", 0));
         leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         board.see_pod(0, &leaving, false);

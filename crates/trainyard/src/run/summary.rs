@@ -58,7 +58,7 @@ pub(crate) fn of(
                 state: match &replica.state {
                     // What still runs is stopped with the yard.
                     State::Running if (on_board.row.stays)(name) => "running",
-                    State::Running => "stopped",
+                    State::Running | State::Stopping => "stopped",
                     state => state.word(),
                 },
                 code: end.map(|end| end.code),

@@ -3,7 +3,12 @@
 use trainyard_api::{ConditionType, ReplicaStatus, ReplicaType};
 
 use super::{World, view};
-use crate::{end::open_until, phase::Phase, tfjob::indexes, view::PodView};
+use crate::{
+    end::unclear_until,
+    phase::Phase,
+    tfjob::{end::WHOSE, indexes},
+    view::PodView,
+};
 
 /// S10: a job at rest that says that it runs has no replica that started and does not run now; one
 /// whose replicas all run does not say anything else. S11: it names every replica whose node cannot be reached,
@@ -50,8 +55,7 @@ pub(super) fn check_running(w: &World) {
 
 /// Whether the pod runs, or has ended in a way that nobody can judge yet.
 fn is_up(w: &World, pod: &PodView, attempt: i64) -> bool {
-    let until = open_until(pod, w.config.final_phase_ms);
-    let is_open = pod.phase == Phase::Failed && until.is_some_and(|until| w.now < until);
+    let is_open = unclear_until(pod, WHOSE, w.now, w.config.final_phase_ms).is_some();
     (pod.phase == Phase::Running || is_open)
         && pod.deletion.is_none()
         && pod.unreachable.is_none()

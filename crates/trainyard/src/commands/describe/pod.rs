@@ -47,10 +47,8 @@ pub(super) fn describe(sheet: &mut Sheet, pod: &Value) {
 
 /// Whether a pod is as it should be: it runs, or has ended well.
 pub(super) fn is_fine(pod: &Value) -> bool {
-    PodView::of_json(pod).is_some_and(|view| {
-        let is_well = matches!(view.state(), PodState::Running | PodState::Succeeded);
-        is_well && view.deletion.is_none()
-    })
+    PodView::of_json(pod)
+        .is_some_and(|view| matches!(view.state(), PodState::Running | PodState::Succeeded))
 }
 
 /// What kubectl calls the status: the reason where there is one, else the phase.
@@ -250,6 +248,7 @@ mod tests {
         let mut leaves = runs;
         leaves["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         assert!(!is_fine(&leaves));
+        assert_eq!(phase(&leaves), "Terminating (Running)");
         let mut done = pod(json!({"phase": "Running", "containerStatuses": [
             {"state": {"terminated": {"exitCode": 0}}}]}));
         done["spec"]["restartPolicy"] = json!("Never");

@@ -11,8 +11,6 @@ use crate::present::{items, one_line, text};
 
 /// Where the node says how a pod is reached from this machine.
 const ADDRESS: &str = "trainyard.dev/address";
-/// The reason of a container that waits for its next attempt.
-const CRASH_LOOP: &str = "CrashLoopBackOff";
 /// The reason of a container whose program could not be started.
 const START_ERROR: &str = "StartError";
 
@@ -45,7 +43,8 @@ impl Replica {
         let in_place: u64 = items(pod, &["status", "containerStatuses"])
             .filter_map(|status| status["restartCount"].as_u64())
             .sum();
-        let pause = back_off(pod);
+        let view = PodView::of_json(pod);
+        let pause = view.as_ref().and_then(PodView::back_off).map(pause);
         if in_place > self.in_place {
             self.restarts += in_place - self.in_place;
             // Its wait was told with the reason, or is told below.
@@ -71,7 +70,6 @@ impl Replica {
             .find(|reason| !reason.is_empty())
             .unwrap_or_default()
             .clone_into(&mut self.waits_by);
-        let view = PodView::of_json(pod);
         self.is_unplaced = view.as_ref().is_some_and(|view| {
             let why = view.unscheduled.as_ref();
             view.phase == Phase::Pending
@@ -165,6 +163,7 @@ fn state(view: &PodView, pod: &Value) -> State {
         // Its end has been told; when it starts again is told then.
         PodState::Restarting => State::Waiting(String::new()),
         PodState::Running => State::Running,
+        PodState::Leaving => State::Stopping,
         PodState::Lost => State::Waiting("its node cannot be reached".to_owned()),
         PodState::Waiting => {
             let wait = waits_for(pod);
@@ -183,12 +182,8 @@ fn exit_code(container: &ContainerView) -> Option<i64> {
     }
 }
 
-/// How long a container waits for its next attempt, as the kubelet writes it; none where none waits.
-fn back_off(pod: &Value) -> Option<String> {
-    let waiting = items(pod, &["status", "containerStatuses"])
-        .map(|status| &status["state"]["waiting"])
-        .find(|waiting| text(waiting, &["reason"]) == CRASH_LOOP)?;
-    let words = text(waiting, &["message"]).strip_prefix("back-off ");
-    let pause = words.and_then(|words| words.split(' ').next()).filter(|pause| !pause.is_empty());
-    Some(pause.unwrap_or("a while").to_owned())
+/// How long a container waits for its next attempt, in the words of its kubelet.
+fn pause(words: &str) -> String {
+    let pause = words.strip_prefix("back-off ").and_then(|words| words.split(' ').next());
+    pause.filter(|pause| !pause.is_empty()).unwrap_or("a while").to_owned()
 }

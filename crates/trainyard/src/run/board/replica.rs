@@ -27,6 +27,8 @@ pub(crate) enum State {
     Succeeded,
     /// It ended with this code.
     Failed(i64),
+    /// It was told to end, and has not.
+    Stopping,
     /// It was told to end.
     Stopped,
 }
@@ -43,6 +45,7 @@ impl State {
             Self::Running => "running",
             Self::Succeeded => "succeeded",
             Self::Failed(_) => "failed",
+            Self::Stopping => "stopping",
             Self::Stopped => "stopped",
         }
     }

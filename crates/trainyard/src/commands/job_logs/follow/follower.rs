@@ -214,6 +214,7 @@ impl<'a> Follower<'a> {
                 }
                 return;
             }
+            Some(PodState::Leaving) => return self.tell_leaving(replica),
             _ => {
                 // What holds the next run back is told anew.
                 self.told.retain(|(one, _)| *one != replica);
@@ -238,6 +239,17 @@ impl<'a> Follower<'a> {
             // The others are named at the end if they never start.
             WITH_OTHERS => output::say(&format!("{replica} and others wait: {}\n", wait.words())),
             _ => {}
+        }
+    }
+
+    /// Says once that a pod is deleted, which ends its lines. At the end of a job that is nothing new.
+    fn tell_leaving(&mut self, replica: String) {
+        const WORDS: &str = "its pod is being deleted";
+        if self.has_finished() || !self.logs.wants(&replica) {
+            return;
+        }
+        if self.told.insert((replica.clone(), WORDS.to_owned())) {
+            output::say(&format!("{replica}: {WORDS}\n"));
         }
     }
 

@@ -95,6 +95,31 @@ fn a_pending_pod_that_is_replaced_is_followed_by_its_successor() {
 }
 
 #[test]
+fn that_a_pod_is_deleted_is_told_once_while_its_job_goes_on() {
+    let (logs, found) = (logs(&["--replica", "worker-1"]), found(Some(job(&Value::Null))));
+    let leaves = |index: u32, uid: &str| {
+        let mut pod = runs(index, uid);
+        pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:30Z");
+        pod
+    };
+    let told = |follower: &Follower<'_>| {
+        let all = follower.told.iter();
+        all.map(|(replica, words)| format!("{replica}: {words}")).collect::<Vec<_>>()
+    };
+    let mut follower = follower(&logs, &found);
+    hear(&mut follower, News::Pods(vec![runs(0, "a"), runs(1, "b")]));
+    assert_eq!(told(&follower), [""; 0]);
+    hear(&mut follower, News::Pod(leaves(0, "a")));
+    hear(&mut follower, News::Pod(leaves(1, "b")));
+    assert_eq!(told(&follower), ["worker-1: its pod is being deleted"], "only what is asked for");
+    hear(&mut follower, News::Pod(runs(1, "c")));
+    assert_eq!(told(&follower), [""; 0], "that of its successor is news");
+    hear(&mut follower, News::Job(job(&ended("Succeeded"))));
+    hear(&mut follower, News::Pod(leaves(1, "c")));
+    assert_eq!(told(&follower), [""; 0], "it goes with its job");
+}
+
+#[test]
 fn a_successor_that_is_first_seen_in_a_list_counts_as_well() {
     let (logs, found) = (logs(&[]), found(Some(job(&Value::Null))));
     let mut follower = follower(&logs, &found);
