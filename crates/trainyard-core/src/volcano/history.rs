@@ -18,7 +18,9 @@ enum Step {
     Group(&'static str),
     StartAll,
     Start(usize),
+    /// The program ends; the kubelet publishes the final phase with a later step, if at all.
     Exit(usize, i64),
+    Publish(usize),
     Delete(usize),
     Vanish(usize),
     InPlace(usize, i64),
@@ -31,6 +33,7 @@ enum Step {
 #[derive(Debug, Clone)]
 struct Setup {
     replicas: [u32; 2],
+    restart: [&'static str; 2],
     policies: Vec<(&'static str, &'static str, bool)>,
     task_policy: Option<(&'static str, &'static str)>,
     min: i64,
@@ -62,6 +65,7 @@ fn step() -> impl Strategy<Value = Step> {
         5 => Just(Step::StartAll),
         2 => any::<usize>().prop_map(Step::Start),
         4 => (any::<usize>(), code).prop_map(|(pod, code)| Step::Exit(pod, code)),
+        3 => any::<usize>().prop_map(Step::Publish),
         1 => any::<usize>().prop_map(Step::Delete),
         1 => any::<usize>().prop_map(Step::Vanish),
         1 => (any::<usize>(), 1..4i64).prop_map(|(pod, count)| Step::InPlace(pod, count)),
@@ -75,8 +79,10 @@ fn step() -> impl Strategy<Value = Step> {
 fn setup() -> impl Strategy<Value = Setup> {
     let event = || prop::sample::select(EVENTS.to_vec());
     let action = || prop::sample::select(ACTIONS.to_vec());
+    let restart = || prop::sample::select(vec!["Never", "Never", "OnFailure"]);
+    let tasks = ([1..3u32, 0..3u32], [restart(), restart()]);
     (
-        [1..3u32, 0..3u32],
+        tasks,
         prop::collection::vec((event(), action(), any::<bool>()), 0..3),
         prop::option::of((event(), action())),
         0..3i64,
@@ -86,9 +92,11 @@ fn setup() -> impl Strategy<Value = Setup> {
         prop::bool::weighted(0.3),
     )
         .prop_map(
-            |(replicas, policies, task_policy, min, max_retry, min_success, depends, plugins)| {
+            |(tasks, policies, task_policy, min, max_retry, min_success, depends, plugins)| {
+                let (replicas, restart) = tasks;
                 Setup {
                     replicas,
+                    restart,
                     policies,
                     task_policy,
                     min,
@@ -116,6 +124,9 @@ impl Setup {
         let mut spec = json!({"policies": policies, "maxRetry": self.max_retry,
             "minSuccess": self.min_success, "minAvailable": self.min.min(total),
             "tasks": [task("a", a), task("b", b)]});
+        for (at, policy) in self.restart.into_iter().enumerate() {
+            spec["tasks"][at]["template"]["spec"]["restartPolicy"] = policy.into();
+        }
         if let Some((event, action)) = self.task_policy {
             spec["tasks"][0]["policies"] = json!([{"event": event, "action": action}]);
         }
@@ -132,6 +143,19 @@ impl Setup {
 fn nth(w: &World, n: usize) -> Option<String> {
     let places = w.places();
     places.get(n.checked_rem(places.len())?).cloned()
+}
+
+/// Whether a pod's program runs, whatever phase is published: one that has ended does not end again.
+fn runs(w: &mut World, pod: &str) -> bool {
+    w.pod(pod)["status"]["containerStatuses"][0]["state"]["running"].is_object()
+}
+
+/// Whether nothing of the pod runs or will run again, whatever phase is published.
+fn has_ended(pod: &Value) -> bool {
+    let status = &pod["status"];
+    let end = &status["containerStatuses"][0]["state"]["terminated"];
+    matches!(status["phase"].as_str(), Some("Succeeded" | "Failed"))
+        || (end.is_object() && (end["exitCode"] == 0 || pod["spec"]["restartPolicy"] == "Never"))
 }
 
 /// Takes a step; tells how many causes for an action it may have given.
@@ -161,11 +185,22 @@ fn take(w: &mut World, step: &Step) -> i64 {
         }
         Step::Exit(n, code) => {
             if let Some(pod) = nth(w, *n)
-                && phase(w, &pod) == "Running"
+                && runs(w, &pod)
             {
-                w.exit(&pod, *code);
+                if *code == 0 || w.pod(&pod)["spec"]["restartPolicy"] == "Never" {
+                    w.terminate(&pod, *code);
+                } else {
+                    let status = &w.pod(&pod)["status"]["containerStatuses"][0];
+                    let count = status["restartCount"].as_i64().unwrap_or(0);
+                    w.restart_in_place(&pod, count + 1);
+                }
                 // The pod failed, or it was the last of its task.
                 return 1;
+            }
+        }
+        Step::Publish(n) => {
+            if let Some(pod) = nth(w, *n) {
+                w.publish_end(&pod);
             }
         }
         Step::Delete(n) => {
@@ -182,7 +217,7 @@ fn take(w: &mut World, step: &Step) -> i64 {
         }
         Step::InPlace(n, count) => {
             if let Some(pod) = nth(w, *n)
-                && phase(w, &pod) == "Running"
+                && runs(w, &pod)
             {
                 w.restart_in_place(&pod, *count);
                 return 1;
@@ -250,7 +285,7 @@ fn check_write(w: &World, write: &Write) {
         }
         Write::Delete(Child::Pod, delete) => {
             let pod = w.object(Child::Pod, &delete.name);
-            let ended = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+            let ended = has_ended(pod);
             let ending =
                 !matches!(phase, JobPhase::Pending | JobPhase::Running | JobPhase::Restarting);
             if ending {
@@ -348,7 +383,7 @@ proptest! {
             phase => {
                 prop_assert!(phase.is_finished(), "{:?} is no place to rest", phase);
                 let alive = w.objects.iter().filter(|((child, _), object)| *child == Child::Pod
-                    && !matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed")));
+                    && !has_ended(object));
                 prop_assert_eq!(alive.count(), 0, "something runs on");
                 prop_assert!(w.names(Child::Service).is_empty() && w.names(Child::PodGroup).is_empty());
             }

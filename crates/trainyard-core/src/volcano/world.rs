@@ -309,8 +309,17 @@ impl World {
     /// A pod's program ends, and the pod with it.
     pub(crate) fn exit(&mut self, place: &str, code: i64) {
         self.terminate(place, code);
-        let phase = if code == 0 { "Succeeded" } else { "Failed" };
-        self.pod(place)["status"]["phase"] = phase.into();
+        self.publish_end(place);
+    }
+
+    /// The kubelet publishes the final phase of a pod whose program has ended.
+    pub(crate) fn publish_end(&mut self, place: &str) {
+        let status = &mut self.pod(place)["status"];
+        let end = &status["containerStatuses"][0]["state"]["terminated"];
+        let phase = if end["exitCode"] == 0 { "Succeeded" } else { "Failed" };
+        if end.is_object() {
+            status["phase"] = phase.into();
+        }
     }
 
     /// A pod's program ends; its kubelet has not published the pod's final phase yet.
