@@ -17,6 +17,7 @@ pub(super) fn all() -> Vec<Case<Floor>> {
         dependents_do_not_hold_up_the_first,
         a_closed_queue_keeps_pods_from_being_made,
         a_claim_that_is_not_there_is_waited_for,
+        pods_of_higher_priority_first,
     ]
 }
 
@@ -67,6 +68,22 @@ async fn a_job_that_cannot_fit_says_why(floor: Floor) -> Result<()> {
     equal("constraint is named", why["constraint"] != "none", true)?;
     floor.node("b", json!({"cpu": "2"})).await?;
     floor.wait_until("now it fits", |seen| seen.placed().len() == 4).await.map(drop)
+}
+
+async fn pods_of_higher_priority_first(floor: Floor) -> Result<()> {
+    let [low, high] = [floor.class("low", 1).await?, floor.class("high", 100).await?];
+    floor.node("a", json!({"cpu": "2"})).await?;
+    let tasks = |name: &str, class: &str| {
+        task(name, 2).asks(json!({"cpu": "1"})).pod("priorityClassName", class)
+    };
+    // By their names and their order in the job the others would be first.
+    let job = vcjob("j").min(2).task(tasks("a", &low)).task(tasks("z", &high));
+    floor.submit(job).await?;
+    floor.placed(&["j-z-0", "j-z-1"]).await?;
+    floor.waits("j-a-0", "Insufficient cpu").await?;
+    floor.stays_placed(&["j-z-0", "j-z-1"]).await?;
+    floor.node("b", json!({"cpu": "2"})).await?;
+    floor.placed(&["j-a-0", "j-a-1", "j-z-0", "j-z-1"]).await.map(drop)
 }
 
 async fn an_evicted_job_comes_back(floor: Floor) -> Result<()> {

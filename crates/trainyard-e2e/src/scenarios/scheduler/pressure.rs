@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use http::Method;
 use serde_json::json;
 
 use crate::check::equal;
@@ -17,6 +18,8 @@ pub(super) fn all() -> Vec<Case<Floor>> {
         nobody_goes_where_it_would_not_help,
         equals_are_left_alone,
         the_spared_are_left_alone,
+        who_is_beyond_a_budget_goes_last,
+        a_budget_with_something_left_protects_nobody,
         who_may_not_preempt_waits,
         room_being_made_is_kept,
     ]
@@ -107,6 +110,54 @@ async fn the_spared_are_left_alone(floor: Floor) -> Result<()> {
     floor.gang(gang("urgent", 1, &high)).await?;
     floor.waits("urgent-0", "Insufficient cpu").await?;
     floor.stays_placed(&["spared-0"]).await
+}
+
+/// Makes a PodDisruptionBudget of a gang, of whose pods so many may be missing now. Its status is written here: no
+/// controller does it.
+async fn budget(floor: &Floor, of: &str, allowed: i64) -> Result<()> {
+    let path = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", floor.namespace);
+    let budget = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": of},
+        "spec": {"maxUnavailable": allowed, "selector": {"matchLabels": {"gang": of}}},
+    });
+    floor.rest.send(Method::POST, &path, Some(&budget)).await.context("making a budget")?;
+    let status = json!({"status": {"observedGeneration": 1, "disruptionsAllowed": allowed,
+        "currentHealthy": 1, "desiredHealthy": 1 - allowed, "expectedPods": 1}});
+    let path = format!("{path}/{of}/status");
+    let written = floor.rest.send(Method::PATCH, &path, Some(&status)).await;
+    let written = written.context("writing what a budget allows")?;
+    equal("allowed", &written["status"]["disruptionsAllowed"], allowed)
+}
+
+/// Two gangs of one pod that fill the cluster, the second of them the younger, which goes first of equals.
+async fn filled(floor: &Floor, low: &str) -> Result<()> {
+    floor.node("a", json!({"cpu": "2"})).await?;
+    floor.gang(gang("old", 1, low)).await?;
+    floor.placed(&["old-0"]).await?;
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    floor.gang(gang("young", 1, low)).await?;
+    floor.placed(&["old-0", "young-0"]).await.map(drop)
+}
+
+async fn who_is_beyond_a_budget_goes_last(floor: Floor) -> Result<()> {
+    let _auto = floor.kubelet.auto_bound();
+    let [low, high] = classes(&floor).await?;
+    budget(&floor, "young", 0).await?;
+    filled(&floor, &low).await?;
+    floor.gang(gang("urgent", 1, &high)).await?;
+    stay(&floor, &["urgent-0", "young-0"]).await?;
+    // Where nothing else helps a budget is no obstacle.
+    floor.gang(gang("more", 1, &high)).await?;
+    stay(&floor, &["more-0", "urgent-0"]).await.map(drop)
+}
+
+async fn a_budget_with_something_left_protects_nobody(floor: Floor) -> Result<()> {
+    let _auto = floor.kubelet.auto_bound();
+    let [low, high] = classes(&floor).await?;
+    budget(&floor, "young", 1).await?;
+    filled(&floor, &low).await?;
+    floor.gang(gang("urgent", 1, &high)).await?;
+    stay(&floor, &["old-0", "urgent-0"]).await.map(drop)
 }
 
 async fn who_may_not_preempt_waits(floor: Floor) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::check::equal;
 use crate::harness::{Case, cases};
@@ -24,6 +24,7 @@ pub(super) fn all() -> Vec<Case<Floor>> {
         what_a_queue_uses_is_written_down,
         a_nested_queue_says_what_is_not_honoured,
         one_without_a_parent_is_root_s,
+        a_plain_pod_names_its_queue,
         what_is_more_than_a_queue_may_ever_use_stays_out,
     ]
 }
@@ -34,6 +35,32 @@ async fn singles(floor: &Floor, queue: &str, start: &str, count: usize) -> Resul
         floor.gang(Gang::new(&format!("{start}{index}"), 1).spec("queue", queue)).await?;
     }
     Ok(())
+}
+
+async fn a_plain_pod_names_its_queue(floor: Floor) -> Result<()> {
+    floor.node("a", json!({"cpu": "8"})).await?;
+    let queue = floor.queue("q", json!({"capability": {"cpu": "1"}})).await?;
+    let plain = |name: &str, notes: Value| {
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": notes},
+            "spec": {"schedulerName": "volcano", "containers": [{"name": "tensorflow",
+                "image": "example.com/train:1", "resources": {"requests": {"cpu": "1"}}}]},
+        })
+    };
+    let in_queue = || json!({"scheduling.volcano.sh/queue-name": queue});
+    floor.create(Resource::Pods, &plain("first", in_queue())).await?;
+    floor.placed(&["first"]).await?;
+    floor.create(Resource::Pods, &plain("second", in_queue())).await?;
+    floor.waits("second", "queue resource quota insufficient: insufficient cpu").await?;
+    floor.create(Resource::Pods, &plain("third", json!({}))).await?;
+    floor.placed(&["first", "third"]).await?;
+    for (pod, queue) in [("first", queue.as_str()), ("second", &queue), ("third", "default")] {
+        let group = format!("podgroup-{}", floor.seen().uid(pod));
+        let has_group = |seen: &Seen| !seen.object(Resource::Groups, &group).is_null();
+        let seen = floor.wait_until("the pod has a group", has_group).await?;
+        equal(pod, &seen.object(Resource::Groups, &group)["spec"]["queue"], queue)?;
+    }
+    floor.stays_placed(&["first", "third"]).await
 }
 
 /// How many pods whose names start so have nodes and are not being deleted.
