@@ -60,21 +60,10 @@ pub async fn run(
     let names = Names::new();
     names.set_nodes(started.nodes.clone());
     let (network, mut tasks) = network::serve(&accounts, &options, &started, &names).await?;
-    tracing::info!(
-        nodes = options.nodes.join(","),
-        sandbox = presence::sandbox_word(chosen.isolation),
-        network = presence::network_word(chosen.network),
-        rootless = level.rootless,
-        limits = %presence::limit_words(&level),
-        outbound = network.outbound.way().words(),
-        "node starts"
-    );
+    presence::announce(&options.nodes, chosen, &level, network.outbound.way().words());
     let objects = ApiObjects::new(client.clone());
     let shared = Arc::new(Shared {
-        images: match &options.opened {
-            Some(images) => images.clone(),
-            None => Images::new(options.images.clone())?,
-        },
+        images: images(&options)?,
         takes_requirements: options.takes_requirements,
         cluster: upkeep::cluster(&objects).await,
         objects,
@@ -114,6 +103,14 @@ pub async fn run(
     hearts.join_all().await;
     shared.yard.end().await;
     ended
+}
+
+/// What stands for images: opened before, or opened now.
+fn images(options: &Options) -> Result<Images, AgentError> {
+    match &options.opened {
+        Some(images) => Ok(images.clone()),
+        None => Ok(Images::new(options.images.clone())?),
+    }
 }
 
 /// Waits until the agent is told to end, or cannot go on.

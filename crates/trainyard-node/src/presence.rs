@@ -96,6 +96,19 @@ fn outbound_label(way: Way) -> (String, String) {
     ("trainyard.dev/outbound".to_owned(), way.word().to_owned())
 }
 
+/// Logs at the start what the nodes are made of.
+pub(crate) fn announce(nodes: &[String], chosen: Chosen, level: &Level, outbound: &str) {
+    tracing::info!(
+        nodes = nodes.join(","),
+        sandbox = sandbox_word(chosen.isolation),
+        network = network_word(chosen.network),
+        rootless = level.rootless,
+        limits = %limit_words(level),
+        outbound,
+        "node starts"
+    );
+}
+
 /// The isolation in use, in a word.
 pub(crate) fn sandbox_word(isolation: Isolation) -> &'static str {
     match isolation {

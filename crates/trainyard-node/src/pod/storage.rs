@@ -106,7 +106,8 @@ mod tests {
             container
         };
         let containers: Vec<_> = limits.iter().enumerate().map(container).collect();
-        let spec = json!({"containers": containers, "volumes": [{"name": "v", "emptyDir": volume}]});
+        let spec =
+            json!({"containers": containers, "volumes": [{"name": "v", "emptyDir": volume}]});
         Bounds::of(&serde_json::from_value(spec).unwrap())
     }
 

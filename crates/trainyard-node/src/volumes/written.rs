@@ -70,7 +70,7 @@ impl Written {
     }
 }
 
-impl<'a> Way<'a> {
+impl Way<'_> {
     fn follow(mut self) -> io::Result<Found> {
         while let Some(name) = self.left.pop_front() {
             let next = match openat(&self.here, &name, PLACE, Mode::empty()) {

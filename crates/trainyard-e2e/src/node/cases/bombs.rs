@@ -49,7 +49,7 @@ fn options(who: Who, flags: &[&str]) -> AgentOptions {
 }
 
 /// A spec's part, bound to the case's node.
-fn here(more: Value) -> Value {
+fn here(more: &Value) -> Value {
     let mut spec = json!({"nodeName": NODE, "automountServiceAccountToken": false});
     for (key, value) in more.as_object().into_iter().flatten() {
         spec[key] = value.clone();
@@ -109,14 +109,14 @@ async fn bomb(
     let agent = Agent::start(stage, options).await?;
     let pods = Pods::open(stage, "bombs").await?;
     let answering = Answering::begin(&stage.client);
-    pods.shell("bomb", script, here(more)).await?;
+    pods.shell("bomb", script, here(&more)).await?;
     let pod = objects::ended(&pods, "bomb").await?;
     answering.end().await?;
     judge(&pods, pod).await?;
     // The node itself goes on too.
     equal(
         "next",
-        says(&pods, "next", "echo it runs", here(json!({}))).await?.as_str(),
+        says(&pods, "next", "echo it runs", here(&json!({}))).await?.as_str(),
         "it runs\n",
     )?;
     agent.check()?;
@@ -203,7 +203,7 @@ async fn groups_above_containers(stage: &Stage) -> Result<()> {
             "resources": {"limits": {"memory": memory}}})
     };
     let all = json!([container("main", "64Mi"), container("other", "32Mi")]);
-    let pod = pods.create("two", here(json!({"containers": all}))).await?;
+    let pod = pods.create("two", here(&json!({"containers": all}))).await?;
     pods.until_phase("two", "Running").await?;
     let marked = with_variable(&format!("MARK={}", pods.namespace));
     let mut yard = groups(*marked.first().context("its process is not found")?);
@@ -216,8 +216,8 @@ async fn groups_above_containers(stage: &Stage) -> Result<()> {
     equal("processes of the pod", limits_in(&yard, &uid, ["pids.max", "none"]), vec![2048])?;
     equal("memory of all", limits_in(&yard, "", memory), vec![1 << 30])?;
     let most = fs::read_to_string("/proc/sys/kernel/pid_max")?.trim().parse::<u64>()?;
-    let pids = limits_in(&yard, "", ["pids.max", "none"]);
-    ensure!(pids.len() == 1 && pids[0] < most, "processes of all pods: {pids:?}");
+    let processes = limits_in(&yard, "", ["pids.max", "none"]);
+    ensure!(processes.len() == 1 && processes[0] < most, "processes of all pods: {processes:?}");
     pods.delete("two", Some(0)).await?;
     agent.stop().await
 }
@@ -240,7 +240,7 @@ async fn fills(stage: &Stage, who: Who) -> Result<()> {
         let mut larger = with_larger();
         larger["containers"][0]["volumeMounts"][0]["mountPath"] = json!("/dev/shm");
         let script = "head -c 100000000 /dev/zero > /dev/shm/a && stat -c %s /dev/shm/a";
-        let text = says(pods, "larger", script, here(larger)).await?;
+        let text = says(pods, "larger", script, here(&larger)).await?;
         equal("a larger one", text.as_str(), "100000000\n")
     })
     .await

@@ -112,7 +112,7 @@ async fn the_spared_are_left_alone(floor: Floor) -> Result<()> {
     floor.stays_placed(&["spared-0"]).await
 }
 
-/// Makes a PodDisruptionBudget of a gang, of whose pods so many may be missing now. Its status is written here: no
+/// Makes a `PodDisruptionBudget` of a gang, of whose pods so many may be missing now. Its status is written here: no
 /// controller does it.
 async fn budget(floor: &Floor, of: &str, allowed: i64) -> Result<()> {
     let path = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", floor.namespace);
