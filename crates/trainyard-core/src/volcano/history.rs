@@ -160,7 +160,6 @@ fn has_ended(pod: &Value) -> bool {
 
 /// Takes a step; tells how many causes for an action it may have given.
 fn take(w: &mut World, step: &Step) -> i64 {
-    let phase = |w: &mut World, pod: &str| w.pod(pod)["status"]["phase"].clone();
     match step {
         Step::Settle => settle(w),
         Step::Crash(writes) => {
@@ -176,53 +175,6 @@ fn take(w: &mut World, step: &Step) -> i64 {
             return 1;
         }
         Step::StartAll => w.start_all(),
-        Step::Start(n) => {
-            if let Some(pod) = nth(w, *n)
-                && phase(w, &pod) == "Pending"
-            {
-                w.start(&pod);
-            }
-        }
-        Step::Exit(n, code) => {
-            if let Some(pod) = nth(w, *n)
-                && runs(w, &pod)
-            {
-                if *code == 0 || w.pod(&pod)["spec"]["restartPolicy"] == "Never" {
-                    w.terminate(&pod, *code);
-                } else {
-                    let status = &w.pod(&pod)["status"]["containerStatuses"][0];
-                    let count = status["restartCount"].as_i64().unwrap_or(0);
-                    w.restart_in_place(&pod, count + 1);
-                }
-                // The pod failed, or it was the last of its task.
-                return 1;
-            }
-        }
-        Step::Publish(n) => {
-            if let Some(pod) = nth(w, *n) {
-                w.publish_end(&pod);
-            }
-        }
-        Step::Delete(n) => {
-            if let Some(pod) = nth(w, *n) {
-                w.delete_pod(&pod);
-                return 1;
-            }
-        }
-        Step::Vanish(n) => {
-            if let Some(pod) = nth(w, *n) {
-                w.vanish(&pod);
-                return 1;
-            }
-        }
-        Step::InPlace(n, count) => {
-            if let Some(pod) = nth(w, *n)
-                && runs(w, &pod)
-            {
-                w.restart_in_place(&pod, *count);
-                return 1;
-            }
-        }
         Step::FinishDeletions => w.finish_deletions(),
         Step::Scale(n, count) => {
             w.spec["tasks"][*n]["replicas"] = (*count).into();
@@ -240,8 +192,46 @@ fn take(w: &mut World, step: &Step) -> i64 {
             }
         }
         Step::Pass(ms) => w.pass_ms(*ms),
+        Step::Start(n)
+        | Step::Exit(n, _)
+        | Step::Publish(n)
+        | Step::Delete(n)
+        | Step::Vanish(n)
+        | Step::InPlace(n, _) => {
+            return nth(w, *n).map_or(0, |pod| i64::from(move_pod(w, step, &pod)));
+        }
     }
     0
+}
+
+/// What kubelets and people do to one pod; tells whether that may be a cause for an action.
+fn move_pod(w: &mut World, step: &Step, pod: &str) -> bool {
+    let runs = runs(w, pod);
+    match step {
+        Step::Start(_) if w.pod(pod)["status"]["phase"] == "Pending" => {
+            w.start(pod);
+            return false;
+        }
+        Step::Publish(_) => {
+            w.publish_end(pod);
+            return false;
+        }
+        // The pod fails, or it was the last of its task.
+        Step::Exit(_, code) if runs => {
+            if *code == 0 || w.pod(pod)["spec"]["restartPolicy"] == "Never" {
+                w.terminate(pod, *code);
+            } else {
+                let status = &w.pod(pod)["status"]["containerStatuses"][0];
+                let count = status["restartCount"].as_i64().unwrap_or(0);
+                w.restart_in_place(pod, count + 1);
+            }
+        }
+        Step::InPlace(_, count) if runs => w.restart_in_place(pod, *count),
+        Step::Delete(_) => w.delete_pod(pod),
+        Step::Vanish(_) => w.vanish(pod),
+        _ => return false,
+    }
+    true
 }
 
 /// Settles write by write, checking each write before it is carried out.

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use crate::check::contains;
+use crate::check::{contains, equal};
 use crate::harness::{Case, cases};
 use crate::kubectl::Kubectl;
 use crate::manifest::tfjob;
@@ -17,6 +17,7 @@ pub(super) fn all() -> Vec<Case<(World, Kubectl)>> {
         refusals_name_the_field,
         delete_with_all_it_owns,
         wide_columns,
+        who_is_away_and_since_when,
     ]
 }
 
@@ -116,6 +117,37 @@ async fn wide_columns(world: World, kubectl: Kubectl) -> Result<()> {
         head.split_whitespace().map(str::to_owned).collect()
     };
     ensure!(columns(&plain) == ["NAME", "STATE", "AGE"], "columns as known: {plain}");
-    ensure!(columns(&wide).len() > 3, "more when asked: {wide}");
+    let all = ["NAME", "STATE", "AGE", "RESTARTS", "UNAVAILABLE", "SINCE", "FAILURE", "MESSAGE"];
+    ensure!(columns(&wide) == all, "more when asked: {wide}");
     contains("state", &plain, &["Created"])
+}
+
+/// Of a job that is restarting the state is shown, and when asked which replica is away, and since when.
+async fn who_is_away_and_since_when(world: World, kubectl: Kubectl) -> Result<()> {
+    let _auto = world.kubelet.auto();
+    world.submit(tfjob("a").workers(2)).await?;
+    world.wait_conditions("a", &["Created=True", "Running=True"]).await?;
+    world.kubelet.lose_contact("a-worker-1").await?;
+    world.wait_until("it is restarting", |seen| seen.is("a", "Restarting")).await?;
+    let ns = world.namespace.as_str();
+    let words = ["-n", ns, "get", "tfjob", "a"];
+    let plain = kubectl.run(&words).await?.stdout_of_success()?;
+    equal("state", cell(&plain, "STATE"), "Restarting")?;
+    let wide = kubectl.run(&[&words[..], &["-o", "wide"]].concat()).await?.stdout_of_success()?;
+    equal("state", cell(&wide, "STATE"), "Restarting")?;
+    equal("which", cell(&wide, "UNAVAILABLE"), "worker-1")?;
+    let since = cell(&wide, "SINCE");
+    ensure!(since.ends_with(['s', 'm']), "since when: {since:?} in\n{wide}");
+    contains("why", cell(&wide, "MESSAGE"), &["the node of pod a-worker-1 cannot be reached"])
+}
+
+/// A cell of the first row of a table.
+fn cell<'a>(table: &'a str, column: &str) -> &'a str {
+    let mut lines = table.lines();
+    let (head, row) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let Some(start) = head.find(column) else { return "" };
+    let rest = head.get(start + column.len()..).unwrap_or_default();
+    let blank = rest.len() - rest.trim_start().len();
+    let end = if rest.trim().is_empty() { row.len() } else { start + column.len() + blank };
+    row.get(start..end.min(row.len())).unwrap_or_default().trim()
 }

@@ -97,11 +97,11 @@ mod tests {
     #[test]
     fn a_pod_is_bounded_where_all_its_containers_are() {
         let memory = |main: &[Option<&str>], init: &[Option<&str>], whole: Option<&str>| {
-            let of = |limit: &Option<&str>| match limit {
+            let of = |limit: Option<&str>| match limit {
                 Some(limit) => json!({"name": "c", "resources": {"limits": {"memory": limit}}}),
                 None => json!({"name": "c"}),
             };
-            let all = |limits: &[Option<&str>]| limits.iter().map(of).collect::<Vec<_>>();
+            let all = |limits: &[Option<&str>]| limits.iter().copied().map(of).collect::<Vec<_>>();
             let mut spec = json!({"containers": all(main), "initContainers": all(init)});
             if let Some(whole) = whole {
                 spec["resources"] = json!({"limits": {"memory": whole}});

@@ -97,15 +97,15 @@ mod tests {
 
     use super::*;
 
-    fn bounds(limits: &[Option<&str>], volume: serde_json::Value) -> Option<Bounds> {
-        let container = |(number, limit): (usize, &Option<&str>)| {
+    fn bounds(limits: &[Option<&str>], volume: &serde_json::Value) -> Option<Bounds> {
+        let container = |(number, limit): (usize, Option<&str>)| {
             let mut container = json!({"name": format!("c{number}")});
             if let Some(limit) = limit {
                 container["resources"] = json!({"limits": {"ephemeral-storage": limit}});
             }
             container
         };
-        let containers: Vec<_> = limits.iter().enumerate().map(container).collect();
+        let containers: Vec<_> = limits.iter().copied().enumerate().map(container).collect();
         let spec =
             json!({"containers": containers, "volumes": [{"name": "v", "emptyDir": volume}]});
         Bounds::of(&serde_json::from_value(spec).unwrap())
@@ -113,21 +113,21 @@ mod tests {
 
     #[test]
     fn a_pod_without_bounds_is_not_looked_at() {
-        assert!(bounds(&[None], json!({})).is_none());
-        assert!(bounds(&[None], json!({"sizeLimit": "1Mi"})).is_some());
-        assert!(bounds(&[Some("1Mi"), None], json!({})).is_some());
+        assert!(bounds(&[None], &json!({})).is_none());
+        assert!(bounds(&[None], &json!({"sizeLimit": "1Mi"})).is_some());
+        assert!(bounds(&[Some("1Mi"), None], &json!({})).is_some());
     }
 
     #[test]
     fn what_is_written_is_judged_in_the_words_of_a_kubelet() {
         let mib = 1 << 20;
-        let one = bounds(&[Some("1Mi"), None], json!({})).unwrap();
+        let one = bounds(&[Some("1Mi"), None], &json!({})).unwrap();
         assert_eq!(one.judge(&[("c0", mib), ("c1", 9 * mib)], 9 * mib), None);
         assert_eq!(
             one.judge(&[("c0", mib + 1), ("c1", 0)], 0).unwrap(),
             "Container c0 exceeded its local ephemeral storage limit \"1Mi\". "
         );
-        let both = bounds(&[Some("1Mi"), Some("2Mi")], json!({})).unwrap();
+        let both = bounds(&[Some("1Mi"), Some("2Mi")], &json!({})).unwrap();
         assert_eq!(both.judge(&[("c0", mib), ("c1", mib)], mib), None);
         assert_eq!(
             both.judge(&[("c0", 0), ("c1", mib)], 3 * mib).unwrap(),

@@ -122,7 +122,7 @@ mod tests {
             if depth == 30 {
                 let new = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
                 let file = rustix::fs::openat(&here, "f", new, rustix::fs::Mode::RWXU).unwrap();
-                rustix::io::write(&file, &[1; 100_000]).unwrap();
+                rustix::io::write(&file, &vec![1; 100_000]).unwrap();
             }
             rustix::fs::mkdirat(&here, &*name, rustix::fs::Mode::RWXU).unwrap();
             here = rustix::fs::openat(&here, &*name, flags, rustix::fs::Mode::empty()).unwrap();

@@ -214,7 +214,7 @@ impl<'a> Follower<'a> {
                 }
                 return;
             }
-            Some(PodState::Leaving) => return self.tell_leaving(replica),
+            Some(PodState::Leaving) => return self.tell_leaving(&replica),
             _ => {
                 // What holds the next run back is told anew.
                 self.told.retain(|(one, _)| *one != replica);
@@ -243,12 +243,12 @@ impl<'a> Follower<'a> {
     }
 
     /// Says once that a pod is deleted, which ends its lines. At the end of a job that is nothing new.
-    fn tell_leaving(&mut self, replica: String) {
+    fn tell_leaving(&mut self, replica: &str) {
         const WORDS: &str = "its pod is being deleted";
-        if self.has_finished() || !self.logs.wants(&replica) {
+        if self.has_finished() || !self.logs.wants(replica) {
             return;
         }
-        if self.told.insert((replica.clone(), WORDS.to_owned())) {
+        if self.told.insert((replica.to_owned(), WORDS.to_owned())) {
             output::say(&format!("{replica}: {WORDS}\n"));
         }
     }
