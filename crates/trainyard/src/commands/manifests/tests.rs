@@ -8,7 +8,11 @@ use super::*;
 use crate::yaml;
 
 fn printed(flags: &[&str]) -> Vec<Value> {
-    let words = ["trainyard", "manifests", "-nops"].iter().chain(flags);
+    printed_without_namespace(&[&["-nops"], flags].concat())
+}
+
+fn printed_without_namespace(flags: &[&str]) -> Vec<Value> {
+    let words = ["trainyard", "manifests"].iter().chain(flags);
     let crate::cli::Command::Manifests(manifests) =
         crate::cli::parse(words.map(Into::into)).unwrap().command
     else {
@@ -137,7 +141,7 @@ fn who_may_explain_reads_what_the_scheduler_reads_and_nobody_has_it_by_itself() 
 
 #[test]
 fn the_group_of_nodes_reads_nothing_secret() {
-    let objects = printed(&["--node-group"]);
+    let objects = printed_without_namespace(&["--node-group"]);
     let name = "trainyard-node-group";
     let expected = [
         "/namespaces kube-system: get",
