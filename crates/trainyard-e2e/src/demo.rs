@@ -24,15 +24,16 @@ pub async fn run(binary: &Path, say: impl Fn(&str)) -> Result<()> {
     say("starting etcd, kube-apiserver, kube-controller-manager and kube-scheduler");
     say("$ trainyard manifests | kubectl apply -f -\n$ trainyard operator");
     let stage = Stage::start(binary).await?;
-    say("$ trainyard node --nodes alder,birch");
+    say("$ trainyard node --nodes alder,birch --allow-requirements");
     // Kept for a look afterwards, until the next demonstration.
     let kept = workspace().join("target/demo");
     if kept.exists() {
         std::fs::remove_dir_all(&kept).context("removing what the last demonstration left")?;
     }
     std::fs::create_dir_all(&kept)?;
-    let agent =
-        Agent::start(&stage, AgentOptions { state: Some(kept), ..AgentOptions::default() }).await?;
+    let flags = vec!["--allow-requirements".to_owned()];
+    let options = AgentOptions { flags, state: Some(kept), ..AgentOptions::default() };
+    let agent = Agent::start(&stage, options).await?;
     let kubectl = stage.kubectl.clone().with_patience(PATIENCE);
     show(&kubectl, &["get", "nodes", "-L", "trainyard.dev/sandbox,trainyard.dev/network"], &say)
         .await?;

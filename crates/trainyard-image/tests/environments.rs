@@ -47,12 +47,14 @@ impl Yard {
         images
     }
 
-    /// Folders of environments, whole or not.
+    /// Folders of environments, whole or not, and whatever is left of their making.
     fn folders(&self) -> Vec<PathBuf> {
-        std::fs::read_dir(self.cache())
-            .unwrap()
+        let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten();
+        let cache = self.cache();
+        entries(&cache)
             .map(|entry| entry.unwrap().path())
-            .filter(|path| path.is_dir() && !path.ends_with(".locks"))
+            .filter(|path| path.is_dir() && !path.ends_with(".locks") && !path.ends_with(".work"))
+            .chain(entries(&cache.join(".work")).map(|entry| entry.unwrap().path()))
             .collect()
     }
 }

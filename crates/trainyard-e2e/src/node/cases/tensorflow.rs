@@ -134,10 +134,15 @@ async fn restarts(stage: &Stage, namespace: &str) -> Result<Vec<String>> {
     Ok(pods.stdout_of_success()?.split_whitespace().map(str::to_owned).collect())
 }
 
+/// The examples ask for packages of their own.
+fn options() -> AgentOptions {
+    AgentOptions { flags: vec!["--allow-requirements".to_owned()], ..AgentOptions::default() }
+}
+
 /// A chief, a parameter server, two workers and an evaluator; a worker is killed on the way, is
 /// restarted alone, and the chief finishes.
 async fn parameter_servers(stage: &Stage) -> Result<()> {
-    let agent = Agent::start(stage, AgentOptions::default()).await?;
+    let agent = Agent::start(stage, options()).await?;
     let namespace = ground(stage, "ps", "parameter_server.py").await?;
     let epochs = "{name: EPOCHS, value: \"60\"}";
     apply(stage, &namespace, "parameter-server.yaml", epochs).await?;
@@ -161,7 +166,7 @@ async fn parameter_servers(stage: &Stage) -> Result<()> {
 /// Two workers in step: one is killed, both start again and go on from the checkpoint. Then a job is
 /// deleted while it trains: TensorFlow ignores SIGTERM here, and is gone after its grace.
 async fn in_step(stage: &Stage) -> Result<()> {
-    let agent = Agent::start(stage, AgentOptions::default()).await?;
+    let agent = Agent::start(stage, options()).await?;
     let namespace = ground(stage, "step", "all_reduce.py").await?;
     let steps = "{name: STEPS, value: \"200\"}";
     apply(stage, &namespace, "all-reduce.yaml", steps).await?;
