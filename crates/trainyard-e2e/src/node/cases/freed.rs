@@ -50,8 +50,10 @@ async fn bound(pods: &Pods<'_>, claim: &str, volume: &str, policy: &str) -> Resu
     make::<PersistentVolumeClaim>(pods, object).await.map(drop)
 }
 
-fn mounted(claim: &str) -> Value {
+/// A pod's part with a claim, on a node of this agent: those of agents before it may still seem ready.
+fn mounted(agent: &Agent, claim: &str) -> Value {
     json!({
+        "nodeSelector": {"kubernetes.io/hostname": agent.nodes[0]},
         "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}],
         "containers": [{"volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
     })
@@ -65,13 +67,14 @@ pub(super) async fn claims(stage: &Stage, agent: &Agent) -> Result<()> {
     for (claim, policy) in [("short", "Delete"), ("long", "Retain"), ("again", "Delete")] {
         bound(&pods, claim, claim, policy).await?;
         let pod = format!("fills-{claim}");
-        says(&pods, &pod, "echo weights > /v/data", mounted(claim)).await?;
+        says(&pods, &pod, "echo weights > /v/data", mounted(agent, claim)).await?;
         ensure!(folder(claim).exists(), "{} is not there", folder(claim).display());
         pods.delete(&pod, None).await?;
         pods.until_gone(&pod).await?;
     }
     let claim = json!({"name": "v", "persistentVolumeClaim": {"claimName": "short"}});
     let more = json!({
+        "nodeSelector": {"kubernetes.io/hostname": agent.nodes[0]},
         "volumes": [claim, gate.volume()],
         "containers": [{"volumeMounts": [{"name": "v", "mountPath": "/v"}, Gate::mount()]}],
     });
@@ -85,7 +88,7 @@ pub(super) async fn claims(stage: &Stage, agent: &Agent) -> Result<()> {
     until("the claim's end", async || gone("again").await).await?;
     // One of the same name is another one.
     bound(&pods, "again", "another", "Delete").await?;
-    let text = says(&pods, "looks", "ls /v; echo looked", mounted("again")).await?;
+    let text = says(&pods, "looks", "ls /v; echo looked", mounted(agent, "again")).await?;
     equal("a new claim", text.as_str(), "looked\n")?;
     ensure!(folder("short").exists(), "the data of a claim in use is gone");
     gate.open("end")?;
