@@ -13,6 +13,8 @@ use crate::real_kubelet::scene::{condition, state};
 use crate::real_kubelet::site::Scene;
 use crate::seen::text;
 
+use super::policies::ended_at_the_limit;
+
 pub(super) fn all() -> Vec<Case<Arc<Scene>>> {
     cases!["restarts": three_restarts_in_place_are_counted_and_judged_by_the_backoff_limit]
 }
@@ -41,8 +43,7 @@ async fn three_restarts_in_place_are_counted_and_judged_by_the_backoff_limit(
     for limit in [2, 3] {
         let name = format!("limit-{limit}");
         let ended = scene.get(&format!("tfjob/{name}")).await?;
-        equal(&name, state(&ended), "Failed")?;
-        fields(&name, &ended, &[("/status/restarts", json!(limit))])?;
+        ended_at_the_limit(&name, &ended, limit)?;
         let message = text(&condition(&ended, "Failed")["message"]);
         contains(&name, message, &["has reached the specified backoff limit"])?;
     }
