@@ -1,8 +1,11 @@
 //! Pods that leave: deleted, taken away by the cluster, or thrown out by their kubelet.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::status::{self, End, Moment, Why};
 use super::{BETWEEN, Kubelet};
@@ -11,6 +14,9 @@ use crate::seen::{terminating, text};
 
 /// How a program ends that obeys `SIGTERM`.
 const TERMINATED: End<'_> = End::by(143);
+
+/// How long a deletion that is to be completed may stay away.
+const ASKED: Duration = Duration::from_secs(10);
 
 impl Kubelet {
     /// The kubelet throws the pod out for want of memory; `is_marked` tells whether it says that this
@@ -99,11 +105,20 @@ impl Kubelet {
         self.finish_termination_with(pod, TERMINATED.code).await
     }
 
-    /// The same with another exit code.
+    /// The same with another exit code. The deletion is waited for: whoever has told of it may not have asked for
+    /// it yet.
     pub async fn finish_termination_with(&self, pod: &str, code: i64) -> Result<()> {
-        match self.rest.get(Resource::Pods, pod).await {
-            Err(error) if is_missing(&error) => Ok(()),
-            found => self.finish(&found?, End::by(code)).await,
+        let until = Instant::now() + ASKED;
+        loop {
+            let found = match self.rest.get(Resource::Pods, pod).await {
+                Err(error) if is_missing(&error) => return Ok(()),
+                found => found?,
+            };
+            if terminating(&found) {
+                return self.finish(&found, End::by(code)).await;
+            }
+            ensure!(Instant::now() < until, "nobody has asked for the deletion of pod {pod}");
+            tokio::time::sleep(BETWEEN).await;
         }
     }
 
